@@ -1,0 +1,1 @@
+"""What every listener calls, in no protocol's terms."""

@@ -1,0 +1,1 @@
+"""Our own Kafka client: connection, producer, consumer, admin."""

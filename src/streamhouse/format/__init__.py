@@ -1,0 +1,1 @@
+"""Bytes to stored things and back: batches, records, WAL entries, segments, object keys."""

@@ -1,0 +1,1 @@
+"""One partition's log: leader, WAL, uploader, reader, cache, recovery."""

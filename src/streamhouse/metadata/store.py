@@ -1,0 +1,150 @@
+"""What we ask of the metadata store: small protocols, each method one transaction.
+
+Offsets here are *committed* ones: covered by a segment in the object store. `now` is always the database's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import Topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRow:
+    """A STRM object and the range of the log that it holds, [base_offset, end_offset)."""
+
+    base_offset: int
+    end_offset: int
+    record_count: int
+    size_bytes: int
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    epoch: int
+    object_key: str
+    checksum: int
+    created_at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCommit:
+    """One segment to be registered, with what makes it safe and repeatable.
+
+    `base_offset` must be the partition's next offset; `epoch` must be that of the lease the agent holds."""
+
+    partition: TopicPartition
+    agent_id: str
+    epoch: int
+    commit_id: UUID
+    segment: SegmentRow
+    producer_state: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """A partition's committed state. `epochs` is its leadership history: (epoch, first offset), oldest first."""
+
+    topic: str
+    partition: TopicPartition
+    log_start_offset: int
+    next_offset: int
+    producer_state: bytes
+    epochs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    partition: TopicPartition
+    agent_id: str
+    epoch: int
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int = 0
+
+
+class TopicStore(Protocol):
+    async def create_topic(self, name: str, topic_id: UUID, partition_count: int, config: Mapping[str, str]) -> Topic:
+        """Topic and partition rows in one transaction; AlreadyExists if the name is taken."""
+
+    async def list_topics(self) -> list[Topic]: ...
+
+    async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
+        """Replace the overrides; NotFound if the topic is gone."""
+
+    async def delete_topic(self, topic_id: UUID) -> None:
+        """Remove topic, partitions, leases, offsets; its segments' objects become garbage. NotFound if gone."""
+
+
+class SegmentStore(Protocol):
+    async def load_partitions(self, partitions: Sequence[TopicPartition]) -> list[PartitionRow]:
+        """In the order asked; NotFound if one is gone."""
+
+    async def load_segments(self, partition: TopicPartition) -> list[SegmentRow]:
+        """By base offset."""
+
+    async def commit_segments(self, commits: Sequence[SegmentCommit]) -> list[Exception | None]:
+        """All in one transaction, each judged on its own: None when registered (now or by an earlier try with the
+        same commit id), else StaleEpoch (lease not ours at that epoch, partition gone, or next offset elsewhere)."""
+
+    async def begin_epoch(self, partition: TopicPartition, agent_id: str, epoch: int, start_offset: int) -> None:
+        """Note where an epoch's records start. Repeating it changes nothing. StaleEpoch if not the lease's."""
+
+    async def advance_log_start(
+        self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int
+    ) -> list[SegmentRow]:
+        """Move the start forward (never back, never past next_offset: InvalidInput), drop the segments wholly below
+        it, and make their objects garbage; returns the dropped. StaleEpoch if the lease is not ours."""
+
+    async def list_garbage(self, older_than_ms: int, limit: int) -> list[str]:
+        """Keys of objects that nothing has referred to for at least that long."""
+
+    async def forget_garbage(self, keys: Sequence[str]) -> None:
+        """They are deleted."""
+
+
+class LeaseStore(Protocol):
+    async def acquire_leases(
+        self, agent_id: str, partitions: Sequence[TopicPartition], ttl_ms: int
+    ) -> list[Lease | None]:
+        """In the order asked; None where another agent's lease is live or the partition is gone. Each grant is a new
+        leadership: the epoch grows by one, also when the same agent (a new process of it) takes it again."""
+
+    async def renew_leases(self, agent_id: str, leases: Sequence[Lease], ttl_ms: int) -> list[Lease | None]:
+        """Extends those still held at that epoch and not expired; None for the others. Epochs stay."""
+
+    async def release_leases(self, agent_id: str, leases: Sequence[Lease]) -> None:
+        """Expire now, keeping the rows and so the epochs. Leases of others are left alone."""
+
+
+class ProducerIdStore(Protocol):
+    async def allocate_producer_ids(self, count: int) -> int:
+        """The first of `count` ids that nobody else gets, ever."""
+
+
+class GroupOffsetStore(Protocol):
+    async def commit_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, Exception | None]:
+        """NotFound for partitions that do not exist, the others are stored, in one transaction."""
+
+    async def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]: ...
+
+    async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> None: ...
+
+
+class MetadataStore(TopicStore, SegmentStore, LeaseStore, ProducerIdStore, GroupOffsetStore, Protocol):
+    """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""
+
+    async def cluster_id(self) -> str:
+        """Made once, kept forever."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Names, ids, settings and errors: what every layer speaks about."""

@@ -1,0 +1,118 @@
+"""The error tree: a kind exists only where a caller would act differently.
+
+StreamHouseError
+├── InvalidInput              the caller sent something wrong: fix it, do not retry
+│   ├── InvalidName           a topic, group or agent name that is not allowed
+│   ├── InvalidConfig         a setting or topic config that is unknown or out of range
+│   ├── MalformedRequest      bytes that are not a message: the connection cannot go on
+│   ├── CorruptBatch          a record batch whose CRC, sizes or counts disagree
+│   ├── BatchTooLarge         a record batch above the topic's limit
+│   ├── Unsupported           valid, but not something this system does
+│   └── OffsetOutOfRange      an offset outside what the log holds
+├── NotFound                  a topic or partition that does not exist
+├── AlreadyExists             a topic or object that does
+├── Fenced                    somebody newer took over: stop, do not retry as you are
+│   ├── NotLeader             this agent does not lead the partition
+│   └── StaleEpoch            the epoch presented is older than the current one
+├── SequenceRefused           an idempotent producer's sequence was not the expected one
+│   ├── OutOfOrderSequence    a gap
+│   └── StaleProducerEpoch    a newer incarnation of the producer exists
+├── Unavailable               not now: the same call may succeed later
+│   ├── StorageUnavailable    the WAL's disk or the object store refuses writes
+│   └── MetadataUnavailable   the metadata store cannot be reached
+└── CorruptData               stored bytes are damaged: never served, never skipped
+"""
+
+from __future__ import annotations
+
+
+class StreamHouseError(Exception):
+    """Root of everything this package raises on purpose. `hint` says what to do about it."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class InvalidInput(StreamHouseError):
+    pass
+
+
+class InvalidName(InvalidInput):
+    pass
+
+
+class InvalidConfig(InvalidInput):
+    pass
+
+
+class MalformedRequest(InvalidInput):
+    pass
+
+
+class CorruptBatch(InvalidInput):
+    pass
+
+
+class BatchTooLarge(InvalidInput):
+    pass
+
+
+class Unsupported(InvalidInput):
+    pass
+
+
+class OffsetOutOfRange(InvalidInput):
+    pass
+
+
+class NotFound(StreamHouseError):
+    pass
+
+
+class AlreadyExists(StreamHouseError):
+    pass
+
+
+class Fenced(StreamHouseError):
+    pass
+
+
+class NotLeader(Fenced):
+    pass
+
+
+class StaleEpoch(Fenced):
+    pass
+
+
+class SequenceRefused(StreamHouseError):
+    pass
+
+
+class OutOfOrderSequence(SequenceRefused):
+    pass
+
+
+class StaleProducerEpoch(SequenceRefused):
+    pass
+
+
+class Unavailable(StreamHouseError):
+    pass
+
+
+class StorageUnavailable(Unavailable):
+    pass
+
+
+class MetadataUnavailable(Unavailable):
+    pass
+
+
+class CorruptData(StreamHouseError):
+    pass

@@ -1,0 +1,46 @@
+"""Names that come from outside, checked at the door, and the ids we hand out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from uuid import UUID
+
+from streamhouse.model.errors import InvalidName
+
+# Kafka's own rule, so that a name valid here is valid in every client.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_AGENT = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_MAX_GROUP_BYTES = 249
+
+
+def check_topic_name(name: str) -> str:
+    if not _TOPIC.fullmatch(name) or name in (".", ".."):
+        raise InvalidName(
+            f"{name[:300]!r} is not a topic name",
+            hint="use 1 to 249 letters, digits, '.', '_' or '-', other than '.' and '..'",
+        )
+    return name
+
+
+def check_agent_id(name: str) -> str:
+    if not _AGENT.fullmatch(name) or name in (".", ".."):
+        raise InvalidName(f"{name[:200]!r} is not an agent id", hint="use letters, digits, '.', '_' or '-'")
+    return name
+
+
+def check_group_id(name: str) -> str:
+    if not name or len(name.encode("utf-8", "surrogatepass")) > _MAX_GROUP_BYTES or "\0" in name:
+        raise InvalidName(f"{name[:300]!r} is not a group id", hint="use 1 to 249 bytes of text without NUL")
+    return name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """A partition by its topic's identity: a topic deleted and made again is another topic."""
+
+    topic_id: UUID
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}/{self.partition}"

@@ -1,0 +1,157 @@
+"""Topics and their configuration: names, types, defaults and limits as Kafka has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from uuid import UUID
+
+from streamhouse.model.errors import InvalidConfig
+
+MAX_PARTITIONS = 10_000
+MAX_SEGMENT_BYTES = 100 * 1024 * 1024
+_INT64_MAX = 2**63 - 1
+_INT32_MAX = 2**31 - 1
+
+
+class ConfigType(Enum):
+    """What DescribeConfigs calls a config's type; the values are Kafka's."""
+
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKey:
+    """One topic config: how a client's string is checked and what it means when absent."""
+
+    name: str
+    type: ConfigType
+    default: str
+    check: Callable[[str], str]
+    help: str
+
+
+def _integer(low: int, high: int) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        try:
+            value = int(text)
+        except ValueError:
+            raise InvalidConfig(f"{text[:50]!r} is not a whole number") from None
+        if not low <= value <= high:
+            raise InvalidConfig(f"{value} is not between {low} and {high}")
+        return str(value)
+
+    return check
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text not in allowed:
+            raise InvalidConfig(f"{text[:50]!r} is not one of {', '.join(allowed)}")
+        return text
+
+    return check
+
+
+def _cleanup_policy(text: str) -> str:
+    parts = [part.strip() for part in text.split(",")]
+    if not parts or any(part not in ("delete", "compact") for part in parts) or len(set(parts)) != len(parts):
+        raise InvalidConfig(f"{text[:50]!r} is not 'delete', 'compact' or both, separated by a comma")
+    return ",".join(parts)
+
+
+CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
+    {
+        key.name: key
+        for key in (
+            ConfigKey(
+                name="cleanup.policy",
+                type=ConfigType.LIST,
+                default="delete",
+                check=_cleanup_policy,
+                help="delete old segments, compact them by key, or both",
+            ),
+            ConfigKey(
+                name="compression.type",
+                type=ConfigType.STRING,
+                default="producer",
+                check=_choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+                help="the codec batches are stored with; 'producer' keeps what was sent",
+            ),
+            ConfigKey(
+                name="max.message.bytes",
+                type=ConfigType.INT,
+                default="1048588",
+                check=_integer(0, _INT32_MAX),
+                help="the largest record batch accepted",
+            ),
+            ConfigKey(
+                name="message.timestamp.type",
+                type=ConfigType.STRING,
+                default="CreateTime",
+                check=_choice("CreateTime", "LogAppendTime"),
+                help="whose clock a record's timestamp is",
+            ),
+            ConfigKey(
+                name="retention.bytes",
+                type=ConfigType.LONG,
+                default="-1",
+                check=_integer(-1, _INT64_MAX),
+                help="how many bytes a partition keeps; -1 keeps all",
+            ),
+            ConfigKey(
+                name="retention.ms",
+                type=ConfigType.LONG,
+                default="604800000",
+                check=_integer(-1, _INT64_MAX),
+                help="how long records are kept; -1 keeps them forever",
+            ),
+            ConfigKey(
+                name="segment.bytes",
+                type=ConfigType.INT,
+                default="1048576",
+                check=_integer(1024, MAX_SEGMENT_BYTES),
+                help="a segment is uploaded when it holds this much",
+            ),
+            ConfigKey(
+                name="segment.ms",
+                type=ConfigType.LONG,
+                default="60000",
+                check=_integer(1, _INT64_MAX),
+                help="a segment is uploaded when its first record has waited this long",
+            ),
+        )
+    }
+)
+
+
+def check_config(config: Mapping[str, str | None]) -> dict[str, str]:
+    """The given overrides, normalised; raises InvalidConfig that names the key."""
+    checked: dict[str, str] = {}
+    for name, value in config.items():
+        key = CONFIG_KEYS.get(name)
+        if key is None:
+            raise InvalidConfig(f"unknown topic config {name[:100]!r}", hint=f"known: {', '.join(CONFIG_KEYS)}")
+        if value is None:
+            raise InvalidConfig(f"topic config {name!r} has no value")
+        try:
+            checked[name] = key.check(value)
+        except InvalidConfig as problem:
+            raise InvalidConfig(f"topic config {name}: {problem.message}") from None
+    return checked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic as the metadata store holds it; `config` has only what differs from the node's defaults."""
+
+    name: str
+    topic_id: UUID
+    partition_count: int
+    config: Mapping[str, str]
+    created_at_ms: int

@@ -1,0 +1,1 @@
+"""The object store behind a small protocol."""

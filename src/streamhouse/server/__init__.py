@@ -1,0 +1,1 @@
+"""Listeners: sockets to broker calls."""

@@ -1,0 +1,1 @@
+"""Protocols as bytes in, requests out: no sockets here."""
