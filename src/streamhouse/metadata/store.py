@@ -95,8 +95,9 @@ class SegmentStore(Protocol):
         """All in one transaction, each judged on its own: None when registered (now or by an earlier try with the
         same commit id), else StaleEpoch (lease not ours at that epoch, partition gone, or next offset elsewhere)."""
 
-    async def begin_epoch(self, partition: TopicPartition, agent_id: str, epoch: int, start_offset: int) -> None:
-        """Note where an epoch's records start. Repeating it changes nothing. StaleEpoch if not the lease's."""
+    async def begin_epochs(self, agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
+        """Note where each lease's epoch starts, in one transaction. Repeating it changes nothing, and a lease that is
+        no longer the agent's at that epoch is passed over."""
 
     async def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int

@@ -155,3 +155,38 @@ class Topic:
     partition_count: int
     config: Mapping[str, str]
     created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """A topic's effective configuration, parsed: what its partition logs go by."""
+
+    cleanup_policy: frozenset[str]
+    compression: str
+    max_message_bytes: int
+    stamps_append_time: bool
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_age_ms: int
+
+
+def effective_config(overrides: Mapping[str, str], node_defaults: Mapping[str, str]) -> dict[str, str]:
+    """Every config of a topic: its own, else the node's default, else Kafka's."""
+    return {
+        name: overrides.get(name) or node_defaults.get(name) or key.default for name, key in CONFIG_KEYS.items()
+    }
+
+
+def parse_log_config(config: Mapping[str, str]) -> LogConfig:
+    """From an effective (complete) configuration."""
+    return LogConfig(
+        cleanup_policy=frozenset(config["cleanup.policy"].split(",")),
+        compression=config["compression.type"],
+        max_message_bytes=int(config["max.message.bytes"]),
+        stamps_append_time=config["message.timestamp.type"] == "LogAppendTime",
+        retention_bytes=int(config["retention.bytes"]),
+        retention_ms=int(config["retention.ms"]),
+        segment_bytes=int(config["segment.bytes"]),
+        segment_age_ms=int(config["segment.ms"]),
+    )

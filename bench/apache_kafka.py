@@ -1,0 +1,103 @@
+"""Apache Kafka as a peer: its jars through Maven, one combined KRaft node on loopback."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bench.servers import START_SECONDS, Server, ServerFailed
+
+VERSION = "4.1.0"
+DOWNLOAD_SECONDS = 300
+CLUSTER_ID = "c3RyZWFtaG91c2Vfam9iZQ"
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>bench</groupId><artifactId>peer</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+class KafkaMissing(Exception):
+    """Apache Kafka cannot be had here; the message says why."""
+
+
+def fetch_jars(directory: Path) -> Path:
+    """The directory with Kafka's jars and all that they need; downloaded once."""
+    jars = directory / f"jars-{VERSION}"
+    if jars.is_dir():
+        return jars
+    if not shutil.which("mvn") or not shutil.which("java"):
+        raise KafkaMissing("not measured: no Maven or no Java on this machine")
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "pom.xml").write_text(POM)
+    partial = directory / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    command = ["mvn", "-B", "-q", "dependency:copy-dependencies", f"-DoutputDirectory={partial.absolute()}"]
+    try:
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise KafkaMissing(f"not measured: Maven did not finish within {DOWNLOAD_SECONDS} s") from None
+    if done.returncode:
+        raise KafkaMissing("not measured: Maven Central cannot be reached")
+    partial.rename(jars)
+    return jars
+
+
+def start_kafka(jars: Path, directory: Path, settings: Sequence[str]) -> Server:
+    directory.mkdir(parents=True)
+    port, controller = _free_port(), _free_port()
+    properties = directory / "server.properties"
+    lines = [
+        "process.roles=broker,controller",
+        "node.id=1",
+        f"controller.quorum.voters=1@127.0.0.1:{controller}",
+        f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names=CONTROLLER",
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "inter.broker.listener.name=PLAINTEXT",
+        f"log.dirs={(directory / 'logs').absolute()}",
+        "offsets.topic.replication.factor=1",
+        *settings,
+    ]
+    properties.write_text("\n".join(lines) + "\n")
+    java = ["java", "-Xms1g", "-Xmx1g", "-cp", f"{jars.absolute()}/*"]
+    format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+    formatted = subprocess.run(format_storage, capture_output=True, text=True, timeout=START_SECONDS)
+    if formatted.returncode:
+        raise ServerFailed(f"Kafka could not format its storage: {formatted.stderr.strip()}")
+
+    def answered(process: subprocess.Popen[bytes]) -> tuple[str, int]:
+        return _wait_until_it_answers(process, port)
+
+    return Server([*java, "kafka.Kafka", str(properties)], directory / "kafka.log", answered)
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> tuple[str, int]:
+    deadline = time.monotonic() + START_SECONDS
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise ServerFailed("it ended before it was ready")
+        try:
+            admin.list_topics(timeout=1)
+        except KafkaException:
+            continue
+        return "127.0.0.1", port
+    raise ServerFailed(f"it was not ready after {START_SECONDS:g} s")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

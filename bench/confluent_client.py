@@ -1,0 +1,121 @@
+"""confluent-kafka as the load, in a process of its own so that its CPU can be told from everybody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from bench.batches import order_values
+from bench.native import finished
+
+CALL_RECORDS = 2_000
+"""Records per `produce_batch` call: few calls, and still every partition gets its turn."""
+QUEUE_RECORDS = 400_000
+STALL_SECONDS = 60.0
+USAGE = """python -m bench.confluent_client produce ADDRESS TOPIC PARTITIONS VALUE_BYTES CODEC SECONDS
+python -m bench.confluent_client consume ADDRESS TOPIC PARTITIONS RECORDS"""
+
+
+def measure_produce(address: str, topic: str, partitions: int, value_bytes: int, codec: str, seconds: float) -> Any:
+    """Runs a producer for about that long and says how many records were delivered, how fast, at what CPU."""
+    return _in_own_process("produce", address, topic, partitions, value_bytes, codec, seconds)
+
+
+def measure_consume(address: str, topic: str, partitions: int, records: int) -> Any:
+    """Reads that many records from the start of the topic."""
+    return _in_own_process("consume", address, topic, partitions, records)
+
+
+def _in_own_process(*arguments: object) -> Any:
+    command = [sys.executable, "-m", "bench.confluent_client", *map(str, arguments)]
+    return finished(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+
+def produce(
+    address: str, topic: str, partitions: int, value_bytes: int, codec: str, seconds: float
+) -> dict[str, float]:
+    producer = Producer(
+        {
+            "bootstrap.servers": address,
+            "acks": "all",
+            "compression.type": codec,
+            "queue.buffering.max.messages": 2 * QUEUE_RECORDS,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "error_cb": _fail,
+        }
+    )
+    producer.list_topics(topic, timeout=30)
+    calls = [
+        [{"value": value} for value in order_values(value_bytes, CALL_RECORDS, seed)]
+        for seed in range(min(partitions, 8))
+    ]
+    cpu, start = _cpu_seconds(), time.perf_counter()
+    sent = turn = 0
+    while time.perf_counter() - start < seconds:
+        if len(producer) > QUEUE_RECORDS:
+            producer.poll(0.001)
+            continue
+        sent += producer.produce_batch(topic, calls[turn % len(calls)], partition=turn % partitions)
+        turn += 1
+    left = producer.flush(STALL_SECONDS)
+    elapsed = time.perf_counter() - start
+    if left:
+        raise KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT, f"{left} records were not delivered"))
+    return {"records": sent, "seconds": elapsed, "cpu_seconds": _cpu_seconds() - cpu}
+
+
+def consume(address: str, topic: str, partitions: int, records: int) -> dict[str, float]:
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False, "error_cb": _fail}
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    cpu, start = _cpu_seconds(), time.perf_counter()
+    seen = seen_bytes = 0
+    progress = start
+    while seen < records:
+        messages = consumer.consume(10_000, timeout=0.2)
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                raise KafkaException(error)
+            seen_bytes += len(message)
+        seen += len(messages)
+        now = time.perf_counter()
+        progress = now if messages else progress
+        if now - progress > STALL_SECONDS:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{seen} of {records} records arrived"))
+    elapsed = time.perf_counter() - start
+    used = _cpu_seconds() - cpu
+    consumer.close()
+    return {"records": seen, "bytes": seen_bytes, "seconds": elapsed, "cpu_seconds": used}
+
+
+def _fail(error: KafkaError) -> None:
+    if error.fatal():
+        raise KafkaException(error)
+
+
+def _cpu_seconds() -> float:
+    used = os.times()
+    return used.user + used.system
+
+
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["produce", address, topic, partitions, value_bytes, codec, seconds]:
+            result = produce(address, topic, int(partitions), int(value_bytes), codec, float(seconds))
+        case ["consume", address, topic, partitions, records]:
+            result = consume(address, topic, int(partitions), int(records))
+        case _:
+            raise SystemExit(USAGE)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,165 @@
+"""(e) Growth: latency with many partitions, fetches among many segments, start-up, recovery of the WAL."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.batches import order_values, produce_frame, record_batch
+from bench.limits import checked_read_bytes_per_second
+from bench.rows import Row, at_least, at_most
+from bench.run import Run
+from bench.servers import Server, ServerFailed, serving, start_node
+from bench.topics import create_topic, end_offsets
+
+TOPIC = "bench"
+RATE = 1000
+WARM_UP_SECONDS = 0.5
+FEW_SEGMENTS = 10
+SEGMENT_FLAGS = ("--segment-bytes", "1KiB")
+FILL_PATIENCE_SECONDS = 180
+RECOVERY_PARTITIONS = 16
+FLAT = at_most(1.3)
+MB = 1_000_000
+
+
+def rows(run: Run) -> Iterator[Row]:
+    yield from _partitions(run)
+    yield from _segments(run)
+    yield from _recovery(run)
+
+
+def _partitions(run: Run) -> Iterator[Row]:
+    many = run.plan.many_partitions
+    run.say(f"growth: produce with 1 and {many:,} partitions")
+    directory = run.directory("partitions")
+    empty_start = _start_seconds(run, directory / "empty")
+    data_dir = directory / "node"
+    results: dict[int, list[dict[str, float]]] = {1: [], many: []}
+    with serving(start_node(data_dir)) as node:
+        frames = {}
+        for count in results:
+            create_topic(node.address, f"{TOPIC}-{count}", count)
+            frames[count] = run.one_record_frames(f"{TOPIC}-{count}", count)
+        for _ in range(run.plan.repeats):
+            for count, measured in results.items():
+                load = (frames[count], RATE, WARM_UP_SECONDS, run.plan.latency_seconds)
+                measured.append(run.native.run("latency", node.host, node.port, *load))
+        node.stop()
+    for percentile in ("p50", "p99"):
+        key = f"ack_{percentile}_us"
+        yield Row(
+            scenario="growth",
+            name=f"ack {percentile} with {many:,} partitions",
+            figure=statistics.median(result[key] for result in results[many]),
+            unit="µs",
+            limit=statistics.median(result[key] for result in results[1]),
+            limit_name="1 partition",
+            goal=FLAT if percentile == "p50" else None,
+        )
+    yield _start_row(f"start-up with {many:,} partitions", _start_seconds(run, data_dir), empty_start)
+
+
+def _segments(run: Run) -> Iterator[Row]:
+    many = run.plan.many_segments
+    run.say(f"growth: fetch at {FEW_SEGMENTS} and {many:,} segments")
+    directory = run.directory("segments")
+    starts: dict[int, float] = {}
+    found: dict[int, list[dict[str, float]]] = {FEW_SEGMENTS: [], many: []}
+    for count, measured in found.items():
+        data_dir = directory / f"node-{count}"
+        with serving(start_node(data_dir, *SEGMENT_FLAGS)) as node:
+            create_topic(node.address, TOPIC, 1)
+            end = _write_segments(run, node, data_dir, count)
+            node.stop()
+        starts[count] = _start_seconds(run, data_dir, *SEGMENT_FLAGS)
+        offsets = [end * index // FEW_SEGMENTS for index in range(FEW_SEGMENTS)]
+        for _ in range(run.plan.repeats):
+            with serving(start_node(data_dir, *SEGMENT_FLAGS)) as node:
+                joined = ",".join(map(str, offsets))
+                measured.append(run.native.run("lookup", node.host, node.port, TOPIC, joined, 100))
+    for name, key in (("cold fetch p50", "first_p50_us"), ("cached fetch p50", "later_p50_us")):
+        yield Row(
+            scenario="growth",
+            name=f"{name} at {many:,} segments",
+            figure=statistics.median(result[key] for result in found[many]),
+            unit="µs",
+            limit=statistics.median(result[key] for result in found[FEW_SEGMENTS]),
+            limit_name=f"{FEW_SEGMENTS} segments",
+            goal=FLAT,
+        )
+    yield _start_row(f"start-up with {many:,} segments", starts[many], starts[FEW_SEGMENTS])
+
+
+def _write_segments(run: Run, node: Server, data_dir: Path, count: int) -> int:
+    """Writes batches larger than a segment until the store holds that many objects; returns the end offset."""
+    frames = data_dir.parent / "segments.frames"
+    frames.write_bytes(produce_frame(TOPIC, 0, record_batch(order_values(2048, 1))))
+    deadline = time.monotonic() + FILL_PATIENCE_SECONDS
+    while (missing := count - _objects(data_dir)) > 0:
+        if time.monotonic() > deadline:
+            raise ServerFailed(f"{count - missing} of {count} segments were written in {FILL_PATIENCE_SECONDS} s")
+        run.native.run("requests", node.host, node.port, frames, 1, 1, 0, FILL_PATIENCE_SECONDS, missing)
+        node.settle(patience_seconds=FILL_PATIENCE_SECONDS)
+    [end] = end_offsets(node.address, TOPIC, 1)
+    return end
+
+
+def _objects(data_dir: Path) -> int:
+    objects = data_dir / "objects"
+    return sum(1 for path in objects.rglob("*") if path.is_file() and ".uploads" not in path.parts)
+
+
+def _recovery(run: Run) -> Iterator[Row]:
+    directory = run.directory("recovery")
+    speeds: dict[int, float] = {}
+    limit = 0.0
+    for size_bytes in run.plan.recovery_bytes:
+        run.say(f"growth: recovery of {size_bytes >> 20} MiB of WAL")
+        data_dir = directory / f"node-{size_bytes >> 20}"
+        # Segments that never fill nor age, and budgets that hold all of it: everything stays in the WAL.
+        budgets = ("--buffer-bytes", str(4 * size_bytes), "--partition-buffer-bytes", str(size_bytes))
+        flags = ("--segment-bytes", "100MiB", "--segment-age", "1d", *budgets)
+        with serving(start_node(data_dir, *flags)) as node:
+            empty_start = node.start_seconds
+            create_topic(node.address, TOPIC, RECOVERY_PARTITIONS)
+            written = run.fill(node, TOPIC, RECOVERY_PARTITIONS, size_bytes)
+            node.kill()
+        limit = checked_read_bytes_per_second(sorted(path for path in (data_dir / "wal").rglob("*") if path.is_file()))
+        with serving(start_node(data_dir, *flags)) as node:
+            speeds[size_bytes] = written / max(node.start_seconds - empty_start, 1e-6)
+    smallest, largest = min(speeds), max(speeds)
+    yield Row(
+        scenario="growth",
+        name=f"recovery of {largest >> 20} MiB of WAL",
+        figure=speeds[largest] / MB,
+        unit="MB/s",
+        goal=at_least(300, "MB/s"),
+        details={"read_and_crc_mb_per_second": limit / MB, "seconds_per_gib": 2**30 / speeds[largest]},
+    )
+    yield Row(
+        scenario="growth",
+        name=f"recovery time per GiB, {largest >> 20} MiB of WAL",
+        figure=2**30 / speeds[largest],
+        unit="s/GiB",
+        limit=2**30 / speeds[smallest],
+        limit_name=f"{smallest >> 20} MiB of WAL",
+        goal=FLAT,
+    )
+
+
+def _start_seconds(run: Run, data_dir: Path, *flags: str) -> float:
+    taken = []
+    for _ in range(run.plan.repeats):
+        with serving(start_node(data_dir, *flags)) as node:
+            taken.append(node.start_seconds)
+            node.stop()
+    return statistics.median(taken)
+
+
+def _start_row(name: str, seconds: float, limit: float) -> Row:
+    return Row(
+        scenario="growth", name=name, figure=seconds, unit="s", limit=limit, limit_name="with few or none", goal=FLAT
+    )

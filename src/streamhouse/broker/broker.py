@@ -1,0 +1,84 @@
+"""One node's broker: the functions behind every listener, in no protocol's terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamhouse.broker.fetch import Fetcher
+from streamhouse.broker.offsets import newest_timestamp, offset_at
+from streamhouse.broker.producer_ids import ProducerIds
+from streamhouse.broker.topics import Topics
+from streamhouse.format.batch import check_produced
+from streamhouse.log.budget import ByteBudget
+from streamhouse.log.engine import LogEngine
+from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
+from streamhouse.metadata.store import GroupOffsetStore, MetadataStore
+from streamhouse.model.errors import OffsetOutOfRange
+from streamhouse.model.settings import Settings
+from streamhouse.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who this node is to its clients."""
+
+    cluster_id: str
+    node_id: int
+    agent_id: str
+
+
+class Broker:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        identity: Identity,
+        clock: Clock,
+        metadata: MetadataStore,
+        engine: LogEngine,
+        topics: Topics,
+    ) -> None:
+        self.settings = settings
+        self.identity = identity
+        self.clock = clock
+        self.topics = topics
+        self.group_offsets: GroupOffsetStore = metadata
+        self.producer_ids = ProducerIds(metadata)
+        self.fetcher = Fetcher(engine.reader)
+        self._engine = engine
+
+    @property
+    def buffer(self) -> ByteBudget:
+        """The memory for records that are not yet in the object store."""
+        return self._engine.buffer
+
+    def produce(
+        self,
+        leader: PartitionLeader,
+        batch: memoryview,
+        acknowledgement: Acknowledgement,
+        *,
+        owned: bool = False,
+    ) -> Appended:
+        """Check a batch and append it. It starts to become durable with the next `commit_appends`."""
+        return leader.append(batch, check_produced(batch), acknowledgement, owned=owned)
+
+    def commit_appends(self) -> None:
+        self._engine.wal.kick()
+
+    async def offset_at(self, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
+        return await offset_at(self._engine.reader, leader, timestamp_ms)
+
+    async def newest_timestamp(self, leader: PartitionLeader) -> tuple[int, int] | None:
+        return await newest_timestamp(self._engine.reader, leader)
+
+    async def delete_records(self, leader: PartitionLeader, before_offset: int) -> int:
+        """Forget the records below an offset (-1: all there are); returns the new log start offset."""
+        target = leader.high_watermark if before_offset == -1 else before_offset
+        if not 0 <= target <= leader.high_watermark:
+            raise OffsetOutOfRange(f"offset {target} is beyond {leader.high_watermark}, the end of the log")
+        if target > leader.log_start_offset:
+            if target > leader.committed_end:
+                await self._engine.uploader.flush(leader)
+            await self._engine.maintenance.move_log_start(leader, target)
+        return leader.log_start_offset

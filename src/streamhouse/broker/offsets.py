@@ -1,0 +1,36 @@
+"""Where a log begins and ends, and which offset a time is at."""
+
+from __future__ import annotations
+
+from streamhouse.format.batch import iter_headers
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.log.reader import SegmentReader, first_at_or_after
+
+_ALL = 2**62
+
+
+async def offset_at(reader: SegmentReader, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record at or after a time; None if all are older."""
+    found = await reader.offset_for_timestamp(leader, timestamp_ms)
+    if found is not None:
+        return found
+    for batches in _recent(leader):
+        found = first_at_or_after(batches, timestamp_ms, leader.log_start_offset)
+        if found is not None:
+            return found
+    return None
+
+
+async def newest_timestamp(reader: SegmentReader, leader: PartitionLeader) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record with the largest timestamp; None if the log is empty."""
+    newest = max((segment.max_timestamp_ms for segment in leader.segments), default=-1)
+    for batches in _recent(leader):
+        for _, header in iter_headers(batches):
+            newest = max(newest, header.max_timestamp_ms)
+    return await offset_at(reader, leader, newest) if newest >= 0 else None
+
+
+def _recent(leader: PartitionLeader) -> list[memoryview]:
+    """Durable batches that are in no segment yet."""
+    start = max(leader.committed_end, leader.log_start_offset)
+    return leader.tail.read(start, leader.high_watermark, _ALL)

@@ -1,0 +1,132 @@
+"""The topics of a node: looked up in memory, changed through the metadata store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from streamhouse.log.engine import LogEngine
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.metadata.store import TopicStore
+from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, NotLeader
+from streamhouse.model.names import TopicPartition, check_topic_name
+from streamhouse.model.topic import MAX_PARTITIONS, Topic, check_config, effective_config
+from streamhouse.runtime.entropy import new_uuid
+
+
+class Topics:
+    def __init__(
+        self,
+        *,
+        store: TopicStore,
+        engine: LogEngine,
+        node_defaults: Mapping[str, str],
+        default_partitions: int,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._node_defaults = node_defaults
+        self._default_partitions = default_partitions
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._changes = asyncio.Lock()
+
+    def opened(self, topics: Iterable[Topic]) -> None:
+        """The topics that were there at the start."""
+        for topic in topics:
+            self._remember(topic)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def find(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def find_id(self, topic_id: UUID) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def get(self, name: str) -> Topic:
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise NotFound(f"there is no topic {name[:300]!r}")
+        return topic
+
+    def leader(self, topic: Topic | None, partition: int) -> PartitionLeader:
+        """The leader of a partition, if it is this node; else the error that says why not."""
+        if topic is not None:
+            leader = self._engine.leadership.leaders.get(TopicPartition(topic.topic_id, partition))
+            if leader is not None:
+                return leader
+            if 0 <= partition < topic.partition_count:
+                raise NotLeader(f"this agent does not lead {topic.name}/{partition}")
+        raise NotFound(f"there is no partition {partition} of {topic.name if topic else 'that topic'}")
+
+    def config_of(self, topic: Topic) -> dict[str, str]:
+        """Every config, with the node's defaults where the topic has none of its own."""
+        return effective_config(topic.config, self._node_defaults)
+
+    @property
+    def node_defaults(self) -> dict[str, str]:
+        return effective_config({}, self._node_defaults)
+
+    async def create(
+        self, name: str, partition_count: int | None, config: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> Topic:
+        """Create and lead a topic; None asks for the default number of partitions."""
+        check_topic_name(name)
+        count = self._default_partitions if partition_count is None else partition_count
+        if not 1 <= count <= MAX_PARTITIONS:
+            raise InvalidInput(f"{count} is not a number of partitions", hint=f"use 1 to {MAX_PARTITIONS}")
+        overrides = check_config(config)
+        async with self._changes:
+            if name in self._by_name:
+                raise AlreadyExists(f"topic {name!r} exists already")
+            if validate_only:
+                return Topic(
+                    name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0
+                )
+            topic = await self._store.create_topic(name, new_uuid(), count, overrides)
+            await self._engine.lead_topics([topic])
+            self._remember(topic)
+            return topic
+
+    async def ensure(self, name: str) -> Topic:
+        """The topic, created with defaults if need be."""
+        existing = self._by_name.get(name)
+        if existing is not None:
+            return existing
+        try:
+            return await self.create(name, None, {})
+        except AlreadyExists:
+            return self.get(name)
+
+    async def delete(self, topic: Topic) -> None:
+        async with self._changes:
+            await self._store.delete_topic(topic.topic_id)
+            self._by_name.pop(topic.name, None)
+            self._by_id.pop(topic.topic_id, None)
+            self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))
+
+    async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
+        """Replace the topic's own configs."""
+        overrides = check_config(config)
+        if validate_only:
+            return
+        async with self._changes:
+            changed = await self._store.set_topic_config(topic.topic_id, overrides)
+            self._remember(changed)
+            self._engine.leadership.reconfigure(changed)
+
+    def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
+        leaders = self._engine.leadership.leaders
+        return [
+            leaders.get(TopicPartition(topic.topic_id, partition)) for partition in range(topic.partition_count)
+        ]
+
+    def _remember(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic

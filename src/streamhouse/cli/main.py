@@ -1,0 +1,112 @@
+"""The `streamhouse` command: finds the noun's module, runs it, turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from streamhouse import __version__
+from streamhouse.cli.console import print_error
+from streamhouse.model.errors import StreamHouseError
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 128 + 2
+EXIT_BROKEN_PIPE = 128 + 13
+
+# A command's module is imported only when it runs or is listed: `--help` must not wait for a broker's imports.
+_COMMANDS = {
+    "serve": "streamhouse.cli.serve",
+    "config": "streamhouse.cli.config",
+    "topic": "streamhouse.cli.topic",
+    "produce": "streamhouse.cli.produce",
+    "consume": "streamhouse.cli.consume",
+    "segment": "streamhouse.cli.segment",
+    "wal": "streamhouse.cli.wal",
+    "bench": "streamhouse.cli.bench",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command has --help with examples. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
+)
+@click.version_option(__version__, message="streamhouse %(version)s")
+@click.option("--debug", is_flag=True, envvar="STREAMHOUSE_DEBUG", help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Kafka on the wire, object storage underneath.
+
+    \b
+    Examples:
+      streamhouse serve                             start a node on 127.0.0.1:9092
+      streamhouse topic create orders               make a topic
+      streamhouse produce orders --message hello    write a record
+      streamhouse consume orders --from-beginning   read it back
+    """
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    debug = "--debug" in arguments or bool(os.environ.get("STREAMHOUSE_DEBUG"))
+    try:
+        result = cli.main(arguments, prog_name="streamhouse", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as request:
+        return request.exit_code
+    except click.ClickException as problem:
+        return _usage_failure(problem)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except click.Abort:
+        # The prompt left the cursor behind its question.
+        print(file=sys.stderr)
+        print_error("aborted")
+        return EXIT_FAILURE
+    except BrokenPipeError:
+        # Whoever read our output has left; without this the interpreter would complain while it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except StreamHouseError as problem:
+        if debug:
+            traceback.print_exc()
+        print_error(str(problem))
+        return EXIT_FAILURE
+    except Exception as problem:
+        if debug:
+            traceback.print_exc()
+        print_error(f"unexpected {type(problem).__name__}: {problem} (this is a bug; --debug shows where)")
+        return EXIT_FAILURE
+
+
+def _usage_failure(problem: click.ClickException) -> int:
+    hint = ""
+    if isinstance(problem, click.UsageError) and problem.ctx is not None:
+        hint = f" (see `{problem.ctx.command_path} --help`)"
+    print_error(problem.format_message() + hint)
+    return EXIT_USAGE if isinstance(problem, click.UsageError) else EXIT_FAILURE
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Reads from the object store that a node's settings name, for commands that look into it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+import uvloop
+
+from streamhouse.app import s3_options
+from streamhouse.model.errors import NotFound
+from streamhouse.model.settings import Settings
+from streamhouse.objects.open import open_store
+from streamhouse.objects.store import ObjectInfo, ObjectStore
+from streamhouse.runtime.clock import SystemClock
+
+Result = TypeVar("Result")
+
+
+def read_object(settings: Settings, key: str) -> bytes:
+    return _with_store(settings, lambda store: store.get(key))
+
+
+def list_objects(settings: Settings, prefix: str) -> list[ObjectInfo]:
+    async def collect(store: ObjectStore) -> list[ObjectInfo]:
+        return [info async for info in store.list(prefix)]
+
+    return _with_store(settings, collect)
+
+
+def _with_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        store = await open_store(_url(settings), SystemClock(), s3_options(settings))
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    result: Result = uvloop.run(run())
+    return result
+
+
+def _url(settings: Settings) -> str:
+    if settings.objects:
+        return settings.objects
+    directory = Path(settings.data_dir) / "objects"
+    # Opening a store makes its directory, which looking for something should not.
+    if not directory.is_dir():
+        raise NotFound(f"there is no object store in {settings.data_dir!r}", hint="give --data-dir or --objects")
+    return f"file:{quote(str(directory))}"

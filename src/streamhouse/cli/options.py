@@ -1,0 +1,79 @@
+"""Options that several commands share, and how a command's coroutine is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.units import parse_duration_ms, parse_size_bytes
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")(command)
+
+
+def bootstrap_option(command: Command) -> Command:
+    return click.option(
+        "--bootstrap",
+        envvar="STREAMHOUSE_BOOTSTRAP",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        metavar="HOST:PORT",
+        help="Broker to ask first; several are separated by commas.  [STREAMHOUSE_BOOTSTRAP]",
+    )(command)
+
+
+def run_async(work: Coroutine[Any, Any, Result]) -> Result:
+    import asyncio
+
+    return asyncio.run(work)
+
+
+def parse_assignments(texts: tuple[str, ...], what: str) -> dict[str, str]:
+    """`NAME=VALUE` arguments, each name once."""
+    assignments: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"{text!r} is not a {what}; write NAME=VALUE")
+        if name in assignments:
+            raise click.UsageError(f"{what} {name!r} is given twice")
+        assignments[name] = value
+    return assignments
+
+
+def data_dir_option(command: Command) -> Command:
+    return click.option(
+        "--data-dir",
+        envvar="STREAMHOUSE_DATA_DIR",
+        default="./streamhouse-data",
+        show_default=True,
+        type=click.Path(path_type=Path),
+        help="The node's data directory.  [STREAMHOUSE_DATA_DIR]",
+    )(command)
+
+
+def as_duration_ms(ctx: click.Context, param: click.Parameter, text: str) -> int:
+    """An option's callback: `30s` becomes milliseconds."""
+    return _parsed(parse_duration_ms, text)
+
+
+def as_size_bytes(ctx: click.Context, param: click.Parameter, text: str) -> int:
+    """An option's callback: `8MiB` becomes bytes."""
+    return _parsed(parse_size_bytes, text)
+
+
+def _parsed(parse: Callable[[str], int], text: str) -> int:
+    try:
+        return parse(text)
+    except InvalidConfig as problem:
+        raise click.BadParameter(str(problem)) from None

@@ -1,0 +1,193 @@
+"""A node's settings from everywhere they may be given: flag over variable over file over AWS variable over default."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any
+
+from streamhouse.model.errors import InvalidConfig, NotFound, StreamHouseError
+from streamhouse.model.settings import Kind, Settings, setting_kinds
+from streamhouse.model.units import parse_duration_ms, parse_size_bytes, show_duration, show_size
+
+VARIABLE_PREFIX = "STREAMHOUSE_"
+DEFAULT_SOURCE = "default"
+MASK = "********"
+
+# The variables that every AWS tool reads, in the order in which they count.
+AWS_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "s3_endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        "s3_region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "s3_access_key_id": ("AWS_ACCESS_KEY_ID",),
+        "s3_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
+        "s3_session_token": ("AWS_SESSION_TOKEN",),
+    }
+)
+
+# Greedy on purpose: a password with an unescaped '@' or '/' must not leave its tail unmasked.
+_URL_PASSWORD = re.compile(r"(?<=://)([^/@:]*):.*@|([?&][a-z]*password)=[^&]*", re.IGNORECASE)
+_YES = ("true", "yes", "on", "1")
+_NO = ("false", "no", "off", "0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsFile:
+    """A parsed TOML file and the name by which messages call it."""
+
+    name: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveSettings:
+    """The settings a node would run with, and for each of them who said so."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def flag_name(setting: str) -> str:
+    return "--" + setting.replace("_", "-")
+
+
+def variable_name(setting: str) -> str:
+    return VARIABLE_PREFIX + setting.upper()
+
+
+def read_settings_file(path: str) -> SettingsFile:
+    try:
+        with open(path, "rb") as file:
+            return SettingsFile(name=path, values=tomllib.load(file))
+    except FileNotFoundError:
+        raise NotFound(f"there is no settings file {path!r}", hint="check --config and STREAMHOUSE_CONFIG") from None
+    except OSError as problem:
+        raise InvalidConfig(f"cannot read the settings file {path!r}: {problem.strerror}") from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InvalidConfig(f"{path!r} is not TOML: {problem}") from problem
+
+
+def load_settings(
+    *, flags: Mapping[str, str | bool], environ: Mapping[str, str], file: SettingsFile | None = None
+) -> EffectiveSettings:
+    """Decides every setting; an empty variable counts as not set, as compose files write it."""
+    if file is not None:
+        _refuse_unknown_keys(file)
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, kind in setting_kinds().items():
+        given = _given(name, flags, environ, file)
+        if given is not None:
+            raw, sources[name] = given
+            values[name] = _parse(raw, kind, sources[name])
+    _take_aws_variables(values, sources, environ)
+    for item in fields(Settings):
+        sources.setdefault(item.name, DEFAULT_SOURCE)
+    return EffectiveSettings(settings=Settings(**values), sources=sources)
+
+
+def show_setting(name: str, value: object) -> str:
+    """A value as people write it, with what must not be read over a shoulder masked."""
+    match setting_kinds()[name]:
+        case Kind.SECRET:
+            return MASK if value else ""
+        case Kind.DURATION if isinstance(value, int):
+            return show_duration(value)
+        case Kind.SIZE if isinstance(value, int):
+            return show_size(value)
+        case Kind.FLAG:
+            return "true" if value else "false"
+        case _:
+            return _URL_PASSWORD.sub(_mask_password, str(value))
+
+
+def _mask_password(match: re.Match[str]) -> str:
+    return f"{match[2]}={MASK}" if match[2] else f"{match[1]}:{MASK}@"
+
+
+def _given(
+    name: str, flags: Mapping[str, str | bool], environ: Mapping[str, str], file: SettingsFile | None
+) -> tuple[object, str] | None:
+    if name in flags:
+        return flags[name], flag_name(name)
+    if environ.get(variable_name(name)):
+        return environ[variable_name(name)], variable_name(name)
+    if file is not None and name in file.values:
+        return file.values[name], f"{file.name}: {name}"
+    return None
+
+
+def _take_aws_variables(values: dict[str, Any], sources: dict[str, str], environ: Mapping[str, str]) -> None:
+    for name, variables in AWS_VARIABLES.items():
+        if name in sources:
+            continue
+        # A session token belongs to the key pair that it was issued with, never to somebody else's.
+        if name == "s3_session_token" and sources.get("s3_access_key_id") != "AWS_ACCESS_KEY_ID":
+            continue
+        variable = next((candidate for candidate in variables if environ.get(candidate)), None)
+        if variable is not None:
+            values[name], sources[name] = environ[variable], variable
+
+
+def _refuse_unknown_keys(file: SettingsFile) -> None:
+    known = setting_kinds()
+    for key in file.values:
+        if key not in known:
+            nearest = difflib.get_close_matches(key.replace("-", "_"), known, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else "`streamhouse config` lists the settings"
+            raise InvalidConfig(f"{file.name}: unknown setting {key!r}", hint=hint)
+
+
+def _parse(raw: object, kind: Kind, source: str) -> object:
+    try:
+        return _PARSERS[kind](raw)
+    except StreamHouseError as problem:
+        raise InvalidConfig(f"{source}: {problem.message}", hint=problem.hint) from None
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise InvalidConfig(f"{raw!r} is not text", hint="put it in quotes")
+    return raw
+
+
+def _integer(raw: object) -> int:
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", raw):
+        return int(raw)
+    raise InvalidConfig(f"{raw!r} is not a whole number")
+
+
+def _flag(raw: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.strip().lower() in _YES + _NO:
+        return raw.strip().lower() in _YES
+    raise InvalidConfig(f"{raw!r} is neither true nor false")
+
+
+def _duration(raw: object) -> int:
+    if not isinstance(raw, str):
+        raise InvalidConfig(f"{raw!r} is not a duration", hint='write "250ms", "30s", "5m", "2h" or "7d"')
+    return parse_duration_ms(raw)
+
+
+def _size(raw: object) -> int:
+    return _integer(raw) if not isinstance(raw, str) else parse_size_bytes(raw)
+
+
+_PARSERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
+    {
+        Kind.TEXT: _text,
+        Kind.SECRET: _text,
+        Kind.INTEGER: _integer,
+        Kind.FLAG: _flag,
+        Kind.DURATION: _duration,
+        Kind.SIZE: _size,
+    }
+)

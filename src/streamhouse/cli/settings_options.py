@@ -1,0 +1,63 @@
+"""A flag for every setting of a node, made from the settings themselves so that none can be forgotten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import click
+
+from streamhouse.cli.settings import (
+    EffectiveSettings,
+    flag_name,
+    load_settings,
+    read_settings_file,
+    show_setting,
+    variable_name,
+)
+from streamhouse.model.settings import Kind, Settings
+
+_METAVARS = {
+    Kind.TEXT: "TEXT",
+    Kind.SECRET: "SECRET",
+    Kind.INTEGER: "NUMBER",
+    Kind.DURATION: "DURATION",
+    Kind.SIZE: "SIZE",
+}
+
+
+def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates a click function with --config and one option for each setting, or for each one named."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for item in reversed(fields(Settings)):
+            if not names or item.name in names:
+                command = _option(item)(command)
+        return click.option(
+            "--config",
+            "config_file",
+            envvar="STREAMHOUSE_CONFIG",
+            metavar="FILE",
+            help='TOML file with a line for each setting, such as segment_bytes = "8MiB".  [STREAMHOUSE_CONFIG]',
+        )(command)
+
+    return decorate
+
+
+def effective_settings(config_file: str | None, given: Mapping[str, str | bool | None]) -> EffectiveSettings:
+    flags = {name: value for name, value in given.items() if value is not None}
+    file = read_settings_file(config_file) if config_file else None
+    return load_settings(flags=flags, environ=os.environ, file=file)
+
+
+def _option(item: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    kind: Kind = item.metadata["kind"]
+    flag = flag_name(item.name)
+    assert item.default is not MISSING
+    shown = show_setting(item.name, item.default)
+    help_text = f"{item.metadata['help']}  [{variable_name(item.name)}{f'; {shown}' if shown else ''}]"
+    if kind is Kind.FLAG:
+        return click.option(f"{flag}/--no-{flag[2:]}", item.name, default=None, help=help_text)
+    return click.option(flag, item.name, default=None, metavar=_METAVARS[kind], help=help_text)

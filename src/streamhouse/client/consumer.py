@@ -1,0 +1,164 @@
+"""Reads partitions of one topic from given offsets on, to given ends or for as long as it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from streamhouse.client.cluster import DEFAULT_RETRY_MS, Cluster
+from streamhouse.client.connection import DEFAULT_TIMEOUT_MS, Connection
+from streamhouse.client.errors import error_for, raise_for
+from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
+from streamhouse.format.records import decode_records
+from streamhouse.model.errors import CorruptBatch, CorruptData, OffsetOutOfRange
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import fetch
+from streamhouse.wire.kafka.primitives import Records
+
+# The last version that names topics; from 13 on it is their ids, which a client of one topic does not need.
+_MAX_FETCH_VERSION = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumedRecord:
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOptions:
+    max_bytes: int = 16 * 1024 * 1024
+    partition_max_bytes: int = 1024 * 1024
+    min_bytes: int = 1
+    retry_ms: int = DEFAULT_RETRY_MS
+
+
+class Consumer:
+    """`positions` say where each partition is read next; with `stop_at`, a partition ends there."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        positions: Mapping[int, int],
+        *,
+        stop_at: Mapping[int, int] | None = None,
+        options: ConsumerOptions | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._positions = dict(positions)
+        self._stop_at = stop_at
+        self._options = options or ConsumerOptions()
+
+    @property
+    def positions(self) -> dict[int, int]:
+        return dict(self._positions)
+
+    def at_end(self) -> bool:
+        """Whether every partition was read to where it stops; never without `stop_at`."""
+        return not self._unfinished()
+
+    async def poll(self, *, max_wait_ms: int = 500) -> list[ConsumedRecord]:
+        """The next records, in offset order within a partition; none if nothing came within the wait."""
+        if not self._unfinished():
+            return []
+        answers = await self._cluster.retrying(
+            lambda: self._fetch(max_wait_ms), topic=self._topic, timeout_ms=self._options.retry_ms
+        )
+        records: list[ConsumedRecord] = []
+        for answer in answers:
+            records += self._take(answer)
+        return records
+
+    def _unfinished(self) -> list[int]:
+        if self._stop_at is None:
+            return list(self._positions)
+        return [partition for partition, at in self._positions.items() if at < self._stop_at[partition]]
+
+    async def _fetch(self, max_wait_ms: int) -> list[fetch.PartitionData]:
+        shares: dict[Connection, list[int]] = {}
+        for partition in self._unfinished():
+            shares.setdefault(await self._cluster.leader(self._topic, partition), []).append(partition)
+        answers = await asyncio.gather(
+            *(self._fetch_from(leader, share, max_wait_ms) for leader, share in shares.items())
+        )
+        return [partition for answer in answers for partition in answer]
+
+    async def _fetch_from(
+        self, leader: Connection, partitions: Sequence[int], max_wait_ms: int
+    ) -> list[fetch.PartitionData]:
+        wanted = [
+            fetch.FetchPartition(
+                partition=partition,
+                fetch_offset=self._positions[partition],
+                partition_max_bytes=self._options.partition_max_bytes,
+            )
+            for partition in partitions
+        ]
+        request = fetch.FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=self._options.min_bytes,
+            max_bytes=self._options.max_bytes,
+            topics=[fetch.FetchTopic(topic=self._topic, partitions=wanted)],
+        )
+        response = await leader.call(
+            fetch, request, max_version=_MAX_FETCH_VERSION, timeout_ms=max_wait_ms + DEFAULT_TIMEOUT_MS
+        )
+        raise_for(response.error_code, f"fetching from {self._topic}")
+        answers = [partition for topic in response.responses for partition in topic.partitions]
+        for answer in answers:
+            self._check(answer)
+        return answers
+
+    def _check(self, answer: fetch.PartitionData) -> None:
+        if answer.error_code == ErrorCode.NONE:
+            return
+        place = f"{self._topic}/{answer.partition_index}"
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise OffsetOutOfRange(
+                f"{place} does not hold offset {self._positions[answer.partition_index]}",
+                hint=f"`streamhouse topic describe {self._topic}` shows what it holds",
+            )
+        raise error_for(answer.error_code, f"fetching from {place}")
+
+    def _take(self, answer: fetch.PartitionData) -> Iterator[ConsumedRecord]:
+        """Decodes the batches one by one, so that each has the whole size limit, and moves the position behind them."""
+        partition = answer.partition_index
+        stop = None if self._stop_at is None else self._stop_at[partition]
+        for header, batch in _whole_batches(answer.records):
+            position = self._positions[partition]
+            try:
+                # A batch comes whole, also when the position is in its middle.
+                records = decode_records(batch, start_offset=position, end_offset=stop)
+            except CorruptBatch as problem:
+                raise CorruptData(f"{self._topic}/{partition} sent damaged records: {problem.message}") from None
+            self._positions[partition] = max(position, header.end_offset)
+            for offset, timestamp_ms, key, value, headers in records:
+                yield ConsumedRecord(
+                    topic=self._topic,
+                    partition=partition,
+                    offset=offset,
+                    timestamp_ms=timestamp_ms,
+                    key=key,
+                    value=value,
+                    headers=headers,
+                )
+
+
+def _whole_batches(records: Records | None) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches of an answer, without a last one that the broker cut short, as it may."""
+    view = memoryview(b"".join(records) if isinstance(records, list) else records or b"")
+    at = 0
+    while len(view) - at >= HEADER_BYTES:
+        header = read_header(view, at)
+        if not HEADER_BYTES <= header.size_bytes <= len(view) - at:
+            return
+        yield header, view[at : at + header.size_bytes]
+        at += header.size_bytes

@@ -1,0 +1,1 @@
+"""Who leads what: leases now, the ring with the cluster."""

@@ -1,0 +1,5 @@
+from collections.abc import Sequence
+
+from streamhouse.format.columns import Columns, Section
+
+def decode_sections(sections: Sequence[Section], start_offset: int, end_offset: int) -> Columns: ...

@@ -1,0 +1,3 @@
+from streamhouse.format.columns import Columns, EncodedRows
+
+def encode_rows(columns: Columns, first_row: int, max_bytes: int, numbered: bool) -> EncodedRows: ...

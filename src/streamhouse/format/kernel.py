@@ -1,0 +1,18 @@
+"""The loops that run per record or per WAL entry: compiled where that was possible, else their pure-Python twins."""
+
+from __future__ import annotations
+
+try:
+    from streamhouse.format._decode import decode_sections
+    from streamhouse.format._encode import encode_rows
+    from streamhouse.format._scan import scan_entries, scan_run
+
+    COMPILED = True
+except ImportError:
+    from streamhouse.format.decode_twin import decode_sections
+    from streamhouse.format.encode_twin import encode_rows
+    from streamhouse.format.scan_twin import scan_entries, scan_run
+
+    COMPILED = False
+
+__all__ = ["COMPILED", "decode_sections", "encode_rows", "scan_entries", "scan_run"]

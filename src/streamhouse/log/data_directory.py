@@ -1,0 +1,49 @@
+"""A node's own directory: locked while it runs, so that two processes never share a WAL."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from streamhouse.model.errors import InvalidConfig, StorageUnavailable
+from streamhouse.model.names import check_agent_id
+from streamhouse.runtime.entropy import new_uuid
+
+
+class DataDirectory:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self.wal.mkdir(exist_ok=True)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as problem:
+            raise StorageUnavailable(
+                f"cannot use the data directory {path}: {problem.strerror}", hint="choose another with --data-dir"
+            ) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise InvalidConfig(
+                f"another process is using the data directory {path}",
+                hint="stop it first, or give this one a directory of its own with --data-dir",
+            ) from None
+
+    @property
+    def wal(self) -> Path:
+        return self.path / "wal"
+
+    def agent_id(self) -> str:
+        """A name for this agent, made once and kept here."""
+        file = self.path / "agent-id"
+        try:
+            return check_agent_id(file.read_text().strip())
+        except FileNotFoundError:
+            agent_id = f"agent-{new_uuid().hex[:8]}"
+            file.write_text(agent_id + "\n")
+            return agent_id
+
+    def close(self) -> None:
+        os.close(self._lock)

@@ -1,0 +1,296 @@
+"""The owner of one led partition: it gives out offsets, and acknowledges what the WAL has made durable.
+
+Everything here runs on the event loop without awaiting, so each call is atomic. Offsets, oldest to newest:
+
+    log_start_offset <= committed_end <= high_watermark <= next_offset
+    (in segments ..............)
+                      (durable in the WAL ...)
+                                                (appended, not yet durable: nobody sees it)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from streamhouse.core.producer_state import ProducedBatch, Producer, ProducerTable
+from streamhouse.core.segment_roll import is_due
+from streamhouse.format.batch import BatchHeader, read_header, recompress, stamp_append_time
+from streamhouse.format.compression import Codec
+from streamhouse.format.wal_entry import entry_prefix
+from streamhouse.log.budget import ByteBudget
+from streamhouse.log.tail import Tail
+from streamhouse.log.tail_memory import TailMemory
+from streamhouse.log.wal import Wal
+from streamhouse.metadata.store import PartitionRow, SegmentRow
+from streamhouse.model.errors import BatchTooLarge, NotLeader, StreamHouseError
+from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import LogConfig
+from streamhouse.runtime.clock import Clock
+
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+_EVERYTHING = 2**63 - 1
+
+
+class Acknowledgement(Protocol):
+    """Who appended a batch and wants to know."""
+
+    def durable(self) -> None: ...
+
+    def failed(self, problem: StreamHouseError) -> None: ...
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    append_time_ms: int
+
+
+class _Pending(NamedTuple):
+    end_offset: int
+    acknowledgement: Acknowledgement
+    size_bytes: int
+    producer_id: int
+    producer_before: Producer | None
+
+
+class LogResources(NamedTuple):
+    """What all partitions of a node share."""
+
+    wal: Wal
+    clock: Clock
+    buffer: ByteBudget
+    partition_buffer_bytes: int
+    tail_memory: TailMemory
+    upload_due: Callable[[PartitionLeader], None]
+
+
+class PartitionLeader:
+    def __init__(
+        self,
+        *,
+        topic: str,
+        row: PartitionRow,
+        segments: list[SegmentRow],
+        epoch: int,
+        config: LogConfig,
+        resources: LogResources,
+    ) -> None:
+        self.topic = topic
+        self.partition: TopicPartition = row.partition
+        self.wal_prefix = entry_prefix(row.partition.topic_id, row.partition.partition)
+        self.epoch = epoch
+        self.epochs: list[tuple[int, int]] = list(row.epochs)
+        self.config = config
+        self.log_start_offset = row.log_start_offset
+        self.committed_end = row.next_offset
+        self.high_watermark = row.next_offset
+        self.segments = segments
+        self.tail = Tail(row.next_offset)
+        self.producers = ProducerTable.from_snapshot(row.producer_state)
+        self.writable_until_ms = 0
+        self.removed = False
+        self.buffer = ByteBudget(resources.partition_buffer_bytes)
+        self._node_buffer = resources.buffer
+        self._wal = resources.wal
+        self._clock = resources.clock
+        self._tail_memory = resources.tail_memory
+        self._upload_due = resources.upload_due
+        self._buffered_since_ms = 0
+        self._pending: deque[_Pending] = deque()
+        self._repeats: list[tuple[int, Acknowledgement]] = []
+        self._watchers: dict[Callable[[], None], None] = {}
+
+    @property
+    def next_offset(self) -> int:
+        return self.tail.end_offset
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What is in no segment yet."""
+        return self.buffer.used_bytes
+
+    # --- writing ---
+
+    def append(
+        self, batch: memoryview, header: BatchHeader, acknowledgement: Acknowledgement, *, owned: bool = False
+    ) -> Appended:
+        """Give a checked batch its offset and start making it durable; `acknowledgement` is told when it is.
+
+        An idempotent producer's repeat is not appended again: it gets the first offset back, once that is durable."""
+        self._check_leading()
+        if len(batch) > self.config.max_message_bytes:
+            raise BatchTooLarge(
+                f"a batch of {len(batch)} bytes is larger than {self.topic}'s max.message.bytes, "
+                f"{self.config.max_message_bytes}"
+            )
+        repeated = self._find_repeat(header)
+        if repeated is not None:
+            if repeated.end_offset <= self.high_watermark:
+                acknowledgement.durable()
+            else:
+                self._repeats.append((repeated.end_offset, acknowledgement))
+            return Appended(repeated.base_offset, -1)
+        self._wal.check_writable()
+        append_time_ms = -1
+        if self.config.stamps_append_time or self.config.compression != "producer":
+            batch, append_time_ms = self._rewrite(batch)
+        base_offset = self.next_offset
+        before = self._remember_producer(header, base_offset)
+        end_offset = base_offset + header.last_offset_delta + 1
+        placed = self.tail.append(batch, end_offset, self.epoch, owned=owned)
+        self._pending.append(_Pending(end_offset, acknowledgement, len(placed), header.producer_id, before))
+        self._take_buffer(len(placed))
+        self._wal.append(self, placed, end_offset)
+        return Appended(base_offset, append_time_ms)
+
+    def replay(self, batch: memoryview) -> None:
+        """Put back what the WAL held at the last stop: already durable, offsets as they were."""
+        header = read_header(batch)
+        assert header.base_offset == self.next_offset, "recovery replays a log without gaps"
+        self._remember_producer(header, header.base_offset)
+        self.tail.append(batch, header.end_offset, header.leader_epoch)
+        self._take_buffer(len(batch))
+        self.high_watermark = header.end_offset
+
+    def durable(self, end_offset: int) -> None:
+        if self.removed:
+            return
+        self.high_watermark = end_offset
+        pending = self._pending
+        while pending and pending[0].end_offset <= end_offset:
+            pending.popleft().acknowledgement.durable()
+        if self._repeats:
+            ready = [repeat for repeat in self._repeats if repeat[0] <= end_offset]
+            self._repeats = [repeat for repeat in self._repeats if repeat[0] > end_offset]
+            for _, acknowledgement in ready:
+                acknowledgement.durable()
+        if self.buffered_bytes >= self.config.segment_bytes:
+            self._upload_due(self)
+        self._notify_watchers()
+
+    def not_durable(self, problem: StreamHouseError) -> None:
+        """Take back every append that was not reported durable, newest first, as if it had never been."""
+        while self._pending:
+            lost = self._pending.pop()
+            if lost.producer_id >= 0:
+                self.producers.restore(lost.producer_id, lost.producer_before)
+            self._give_back_buffer(lost.size_bytes)
+            lost.acknowledgement.failed(problem)
+        repeats, self._repeats = self._repeats, []
+        for _, acknowledgement in repeats:
+            acknowledgement.failed(problem)
+        self.tail.truncate(self.high_watermark)
+
+    # --- uploading ---
+
+    def upload_is_due(self) -> bool:
+        age_ms = self._clock.monotonic_ms() - self._buffered_since_ms
+        return is_due(self.buffered_bytes, age_ms, self.config.segment_bytes, self.config.segment_age_ms)
+
+    def unuploaded(self, max_bytes: int) -> list[memoryview]:
+        """The oldest durable batches that are in no segment yet."""
+        return self.tail.read(self.committed_end, self.high_watermark, max_bytes)
+
+    def segment_committed(self, segment: SegmentRow, raw_bytes: int) -> None:
+        """These batches are in the object store, and the metadata store says so."""
+        assert segment.base_offset == self.committed_end, "segments follow one another"
+        self.segments.append(segment)
+        self.committed_end = segment.end_offset
+        self._give_back_buffer(raw_bytes)
+        self._buffered_since_ms = self._clock.monotonic_ms()
+        self._wal.covered(self, self.committed_end)
+        self._tail_memory.uploaded(self, raw_bytes)
+
+    def evict_uploaded_chunk(self) -> int:
+        return self.tail.evict() if self.tail.evictable(self.committed_end) else 0
+
+    # --- reading ---
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call whenever the high watermark moves, or the partition is removed, until `unwatch`."""
+        self._watchers[changed] = None
+
+    def unwatch(self, changed: Callable[[], None]) -> None:
+        self._watchers.pop(changed, None)
+
+    def segment_index_of(self, offset: int) -> int:
+        """Which segment holds an offset below `committed_end`."""
+        return max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """(the largest known epoch not above the one asked for, where its records end); (-1, -1) if there is none."""
+        known = [index for index, (began, _) in enumerate(self.epochs) if began <= epoch]
+        if not known:
+            return (-1, -1)
+        newest = known[-1]
+        following = self.epochs[newest + 1][1] if newest + 1 < len(self.epochs) else self.high_watermark
+        return (self.epochs[newest][0], following)
+
+    # --- leadership ---
+
+    def log_start_moved(self, log_start_offset: int, dropped_segments: int) -> None:
+        self.log_start_offset = log_start_offset
+        del self.segments[:dropped_segments]
+
+    def remove(self, problem: StreamHouseError) -> None:
+        """The topic is gone, or another agent leads: nothing more is written, waiting readers are woken."""
+        self.removed = True
+        self.writable_until_ms = 0
+        self.not_durable(problem)
+        self._give_back_buffer(self.buffered_bytes)
+        self._wal.covered(self, _EVERYTHING)
+        self._tail_memory.forget(self)
+        self._notify_watchers()
+
+    # --- inside ---
+
+    def _check_leading(self) -> None:
+        if self.removed or self._clock.monotonic_ms() >= self.writable_until_ms:
+            raise NotLeader(f"this agent does not hold the lease of {self.topic}/{self.partition.partition}")
+
+    def _find_repeat(self, header: BatchHeader) -> ProducedBatch | None:
+        if header.producer_id < 0:
+            return None
+        return self.producers.check(
+            header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
+        )
+
+    def _remember_producer(self, header: BatchHeader, base_offset: int) -> Producer | None:
+        if header.producer_id < 0:
+            return None
+        batch = ProducedBatch(
+            header.base_sequence, header.last_sequence, base_offset, base_offset + header.last_offset_delta + 1
+        )
+        return self.producers.record(header.producer_id, header.producer_epoch, batch, self._clock.now_ms())
+
+    def _rewrite(self, batch: memoryview) -> tuple[memoryview, int]:
+        append_time_ms = -1
+        rewritten: bytes | memoryview = batch
+        if self.config.compression != "producer":
+            rewritten = recompress(rewritten, _CODECS[self.config.compression])
+        if self.config.stamps_append_time:
+            append_time_ms = self._clock.now_ms()
+            rewritten = stamp_append_time(rewritten, append_time_ms)
+        return memoryview(rewritten), append_time_ms
+
+    def _take_buffer(self, size_bytes: int) -> None:
+        if not self.buffered_bytes:
+            self._buffered_since_ms = self._clock.monotonic_ms()
+        self.buffer.take(size_bytes)
+        self._node_buffer.take(size_bytes)
+
+    def _give_back_buffer(self, size_bytes: int) -> None:
+        self.buffer.give_back(size_bytes)
+        self._node_buffer.give_back(size_bytes)
+
+    def _notify_watchers(self) -> None:
+        for changed in list(self._watchers):
+            changed()

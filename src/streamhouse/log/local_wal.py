@@ -1,0 +1,217 @@
+"""The WAL on the agent's own disk: one log for all partitions, group commit by one writer thread.
+
+The loop gathers entries and hands them to the thread; the thread's completions come back through an eventfd. Files
+are prepared ahead in a worker thread. When a write or a sync fails, that file is given up: everything not yet durable
+fails, appends are refused, and a new file is tried until one works (an fsync is never tried again)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from streamhouse.format.wal_entry import FILE_HEADER_BYTES
+from streamhouse.log.wal import WalOwner
+from streamhouse.log.wal_files import WalFile, WalFiles
+from streamhouse.log.wal_writer import WalWriter
+from streamhouse.model.errors import StorageUnavailable
+from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.retry import backoff_ms
+from streamhouse.runtime.tasks import TaskGroup
+
+_log = logging.getLogger(__name__)
+
+# What an entry takes besides its batch: header, prefix, and at worst a mark of its own before and after it.
+_ENTRY_OVERHEAD_BYTES = 16 + 21 + 2 * 24
+# With more files than this, partitions that keep the oldest one alive are asked to upload.
+_PATIENT_FILES = 4
+
+_Entry = tuple[WalOwner, memoryview, int]
+
+
+class LocalWal:
+    def __init__(
+        self,
+        directory: Path,
+        file_bytes: int,
+        clock: Clock,
+        relieve: Callable[[Iterable[WalOwner]], None],
+    ) -> None:
+        """`relieve` is called with the owners whose entries keep old files from being reused."""
+        self._files = WalFiles(directory, file_bytes)
+        self._clock = clock
+        self._relieve = relieve
+        self._tasks = TaskGroup("wal")
+        self._notify_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._writer = WalWriter(self._notify_fd)
+        self._live: deque[WalFile] = deque()
+        self._room_bytes = 0
+        self._spare: WalFile | None = None
+        self._preparing = False
+        self._in_flight: deque[_Entry | None] = deque()
+        self._backlog: deque[_Entry] = deque()
+        self._failed_owners: dict[WalOwner, None] = {}
+        self._problem: StorageUnavailable | None = None
+
+    async def open(self, recovered: Iterable[WalFile], first_position: int) -> None:
+        """Go on behind what recovery found."""
+        self._live.extend(recovered)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._notify_fd, self._on_completions)
+        file = await asyncio.to_thread(self._files.create, 0, prewritten=False)
+        self._use(file, first_position)
+        self._writer.kick()
+
+    def check_writable(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    def append(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
+        if self._backlog or len(batch) + _ENTRY_OVERHEAD_BYTES > self._room_bytes:
+            self._backlog.append((owner, batch, end_offset))
+            self._drain_backlog()
+        else:
+            self._submit(owner, batch, end_offset)
+
+    def kick(self) -> None:
+        self._writer.kick()
+
+    def covered(self, owner: WalOwner, end_offset: int) -> None:
+        for file in self._live:
+            newest = file.pins.get(owner)
+            if newest is not None:
+                if newest > end_offset:
+                    break
+                del file.pins[owner]
+        while len(self._live) > 1 and not self._live[0].pins:
+            file = self._live.popleft()
+            if not self._files.retire(file):
+                self._tasks.start(asyncio.to_thread(self._files.remove, file), "remove")
+
+    async def close(self) -> None:
+        await self._tasks.cancel()
+        await asyncio.to_thread(self._writer.close)
+        self._on_completions()
+        asyncio.get_running_loop().remove_reader(self._notify_fd)
+        os.close(self._notify_fd)
+        if self._spare is not None:
+            self._files.remove(self._spare)
+        self._files.close()
+        for file in self._live:
+            os.close(file.fd)
+
+    def _submit(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
+        self._writer.add(owner.wal_prefix, batch)
+        self._in_flight.append((owner, batch, end_offset))
+        file = self._live[-1]
+        file.pins[owner] = end_offset
+        self._room_bytes -= len(batch) + _ENTRY_OVERHEAD_BYTES
+        if self._room_bytes * 2 < file.size_bytes and self._spare is None and not self._preparing:
+            self._prepare(0)
+
+    def _use(self, file: WalFile, first_position: int = 0) -> None:
+        self._writer.switch(file.fd, first_position)
+        self._in_flight.append(None)
+        self._live.append(file)
+        self._room_bytes = file.size_bytes - FILE_HEADER_BYTES - _ENTRY_OVERHEAD_BYTES
+        if len(self._live) > _PATIENT_FILES:
+            self._relieve(self._live[0].pins.copy())  # type: ignore[arg-type]
+
+    def _drain_backlog(self) -> None:
+        """Submit what waits, as far as there are files for it."""
+        while self._backlog and self._problem is None:
+            owner, batch, end_offset = self._backlog[0]
+            needed = len(batch) + _ENTRY_OVERHEAD_BYTES
+            if needed > self._room_bytes:
+                spare = self._spare
+                if spare is None or spare.size_bytes < needed + FILE_HEADER_BYTES + _ENTRY_OVERHEAD_BYTES:
+                    if not self._preparing:
+                        self._prepare(needed + FILE_HEADER_BYTES + _ENTRY_OVERHEAD_BYTES)
+                    return
+                self._spare = None
+                self._use(spare)
+            self._backlog.popleft()
+            self._submit(owner, batch, end_offset)
+
+    def _prepare(self, size_bytes: int) -> None:
+        self._preparing = True
+        self._tasks.start(self._prepare_spare(size_bytes), "prepare")
+
+    async def _prepare_spare(self, size_bytes: int) -> None:
+        outgrown, self._spare = self._spare, None
+        if outgrown is not None:
+            await asyncio.to_thread(self._files.remove, outgrown)
+        for wait_ms in backoff_ms(limit_ms=1_000):
+            try:
+                self._spare = await asyncio.to_thread(self._files.create, size_bytes, prewritten=True)
+                break
+            except OSError as problem:
+                if self._backlog:
+                    self._fail(problem)
+                    break
+                _log.warning("no spare WAL file yet: %s", problem)
+            await self._clock.sleep_ms(wait_ms)
+        self._preparing = False
+        self._drain_backlog()
+        self._writer.kick()
+
+    def _on_completions(self) -> None:
+        try:
+            os.eventfd_read(self._notify_fd)
+        except BlockingIOError:
+            pass
+        durable: dict[WalOwner, int] = {}
+        for count, error in self._writer.completed():
+            for _ in range(count):
+                entry = self._in_flight.popleft()
+                if entry is None:
+                    if error == 0 and self._problem is not None:
+                        _log.warning("the WAL is writable again")
+                        self._problem = None
+                elif error == 0:
+                    durable[entry[0]] = entry[2]
+                else:
+                    self._failed_owners[entry[0]] = None
+            if error and self._problem is None:
+                self._fail(OSError(error, os.strerror(error)))
+        for owner, end_offset in durable.items():
+            owner.durable(end_offset)
+        self._settle_failures()
+
+    def _fail(self, problem: OSError) -> None:
+        """Refuse appends until a new file is in use."""
+        if self._problem is not None:
+            return
+        _log.error("the WAL cannot be written: %s; appends are refused until a new file can be", problem)
+        self._problem = StorageUnavailable(f"the WAL cannot be written: {problem.strerror}")
+        self._tasks.start(self._reopen(), "reopen")
+        self._settle_failures()
+
+    def _settle_failures(self) -> None:
+        """Tell owners of lost batches, once all that was written before them has been reported."""
+        if self._problem is None or self._in_flight:
+            return
+        for owner, _, _ in self._backlog:
+            self._failed_owners[owner] = None
+        self._backlog.clear()
+        owners, self._failed_owners = self._failed_owners, {}
+        for owner in owners:
+            owner.not_durable(self._problem)
+
+    async def _reopen(self) -> None:
+        for wait_ms in backoff_ms(first_ms=200):
+            await self._clock.sleep_ms(wait_ms)
+            if self._problem is None:
+                return
+            if self._in_flight:
+                continue
+            try:
+                file = await asyncio.to_thread(self._files.create, 0, prewritten=True)
+            except OSError as problem:
+                _log.warning("still no new WAL file: %s", problem)
+                continue
+            self._use(file)
+            self._writer.kick()

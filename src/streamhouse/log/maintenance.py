@@ -1,0 +1,126 @@
+"""The chores of a node's logs: uploads that are due by age, retention, producers to forget, garbage to remove."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from streamhouse.core.retention import retained_from
+from streamhouse.format.object_keys import SEGMENTS_PREFIX, parse_segment_key
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.log.leadership import Leadership
+from streamhouse.log.uploader import Uploader
+from streamhouse.metadata.store import SegmentStore
+from streamhouse.model.errors import Fenced, InvalidInput, NotFound, Unavailable
+from streamhouse.model.names import TopicPartition
+from streamhouse.objects.store import ObjectStore
+from streamhouse.runtime.clock import Clock
+
+_log = logging.getLogger(__name__)
+_AGE_CHECKS_PER_SEGMENT_AGE = 10
+_SHORTEST_AGE_CHECK_MS = 20
+_GARBAGE_BATCH = 500
+
+
+class Maintenance:
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        leadership: Leadership,
+        uploader: Uploader,
+        store: SegmentStore,
+        objects: ObjectStore,
+        clock: Clock,
+        garbage_grace_ms: int,
+    ) -> None:
+        self._agent_id = agent_id
+        self._leadership = leadership
+        self._uploader = uploader
+        self._store = store
+        self._objects = objects
+        self._clock = clock
+        self._garbage_grace_ms = garbage_grace_ms
+
+    async def upload_by_age(self, interval_ms: int) -> None:
+        """Runs until cancelled; topics may have shorter ages than the node, so the check is frequent and cheap."""
+        while True:
+            await self._clock.sleep_ms(interval_ms)
+            for leader in self._leadership.leaders.values():
+                if leader.buffered_bytes and leader.upload_is_due():
+                    self._uploader.due(leader)
+
+    async def clean_up(self, interval_ms: int) -> None:
+        """Runs until cancelled."""
+        last_orphan_search_ms = self._clock.monotonic_ms()
+        while True:
+            await self._clock.sleep_ms(interval_ms)
+            for leader in list(self._leadership.leaders.values()):
+                leader.producers.expire(self._clock.now_ms())
+                await self._attempt(lambda leader=leader: self.apply_retention(leader))  # type: ignore[misc]
+            await self._attempt(self.remove_garbage)
+            if self._clock.monotonic_ms() - last_orphan_search_ms >= self._garbage_grace_ms:
+                last_orphan_search_ms = self._clock.monotonic_ms()
+                await self._attempt(self.remove_orphans)
+
+    async def apply_retention(self, leader: PartitionLeader) -> None:
+        config = leader.config
+        if "delete" not in config.cleanup_policy:
+            return
+        start = retained_from(
+            leader.segments,
+            leader.log_start_offset,
+            retention_ms=config.retention_ms,
+            retention_bytes=config.retention_bytes,
+            now_ms=self._clock.now_ms(),
+        )
+        if start > leader.log_start_offset:
+            await self.move_log_start(leader, start)
+
+    async def move_log_start(self, leader: PartitionLeader, log_start_offset: int) -> None:
+        """Rows first, objects after the grace period: a reader that is at it now may finish."""
+        dropped = await self._store.advance_log_start(
+            leader.partition, self._agent_id, leader.epoch, log_start_offset
+        )
+        leader.log_start_moved(log_start_offset, len(dropped))
+        if dropped:
+            _log.info("%s/%d: dropped %d segments", leader.topic, leader.partition.partition, len(dropped))
+
+    async def remove_garbage(self) -> None:
+        while keys := await self._store.list_garbage(self._garbage_grace_ms, _GARBAGE_BATCH):
+            await self._objects.delete(keys)
+            await self._store.forget_garbage(keys)
+
+    async def remove_orphans(self) -> None:
+        """Objects that were uploaded but never registered, because the process died in between."""
+        newest_ms = self._clock.now_ms() - self._garbage_grace_ms
+        known: dict[TopicPartition, set[str]] = {}
+        orphans: list[str] = []
+        async for item in self._objects.list(SEGMENTS_PREFIX):
+            key = parse_segment_key(item.key)
+            if key is None or item.modified_at_ms > newest_ms:
+                continue
+            partition = TopicPartition(key.topic_id, key.partition)
+            if partition not in self._leadership.leaders:
+                continue
+            if partition not in known:
+                known[partition] = {row.object_key for row in await self._store.load_segments(partition)}
+            if item.key not in known[partition]:
+                orphans.append(item.key)
+        garbage = set(await self._store.list_garbage(0, 1_000_000))
+        orphans = [key for key in orphans if key not in garbage]
+        if orphans:
+            _log.info("removing %d objects that were never registered", len(orphans))
+            await self._objects.delete(orphans)
+
+    @staticmethod
+    async def _attempt(chore: Callable[[], Awaitable[None]]) -> None:
+        """A chore that cannot be done now is done next time."""
+        try:
+            await chore()
+        except (Unavailable, Fenced, NotFound, InvalidInput) as problem:
+            _log.warning("clean-up is left for later: %s", problem)
+
+
+def age_check_interval_ms(segment_age_ms: int) -> int:
+    return max(_SHORTEST_AGE_CHECK_MS, min(1000, segment_age_ms // _AGE_CHECKS_PER_SEGMENT_AGE))

@@ -1,0 +1,36 @@
+"""A WAL that keeps nothing: for brokers inside tests, whose data may go with the process."""
+
+from __future__ import annotations
+
+import asyncio
+
+from streamhouse.log.wal import WalOwner
+
+
+class MemoryWal:
+    """Reports every batch durable on the loop's next turn, so that callers see the order a real one gives."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[WalOwner, int] = {}
+
+    def check_writable(self) -> None:
+        return
+
+    def append(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._report)
+        self._waiting[owner] = end_offset
+
+    def kick(self) -> None:
+        return
+
+    def covered(self, owner: WalOwner, end_offset: int) -> None:
+        return
+
+    async def close(self) -> None:
+        self._report()
+
+    def _report(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for owner, end_offset in waiting.items():
+            owner.durable(end_offset)

@@ -1,0 +1,216 @@
+"""Reads batches back from segments: cached blocks, else one range read for a run of them, with read-ahead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from itertools import pairwise
+
+from streamhouse.format.batch import first_batch_at, iter_headers, whole_batches
+from streamhouse.format.records import decode_records
+from streamhouse.format.segment import decode_block
+from streamhouse.format.segment_index import (
+    SUFFIX_HINT_BYTES,
+    SegmentIndex,
+    decode_footer,
+    decode_index,
+    index_in,
+)
+from streamhouse.log.block_cache import LoadingCache
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.metadata.store import SegmentRow
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import CorruptData
+from streamhouse.model.names import TopicPartition
+from streamhouse.objects.store import ObjectStore
+from streamhouse.runtime.tasks import TaskGroup
+
+READ_AHEAD_BYTES = 4 * 1024 * 1024
+_INDEX_CACHE_BYTES = 16 * 1024 * 1024
+_REMEMBERED_READERS = 1024
+
+
+class SegmentReader:
+    def __init__(self, objects: ObjectStore, cache_bytes: int, threads: Executor) -> None:
+        self._objects = objects
+        self._threads = threads
+        self.blocks: LoadingCache[Buffer] = LoadingCache(cache_bytes)
+        self._indexes: LoadingCache[SegmentIndex] = LoadingCache(_INDEX_CACHE_BYTES)
+        self._tasks = TaskGroup("reader")
+        self._expected: OrderedDict[tuple[TopicPartition, int], None] = OrderedDict()
+        self._reading_ahead: set[TopicPartition] = set()
+
+    async def close(self) -> None:
+        await self._tasks.cancel()
+
+    async def read(self, leader: PartitionLeader, offset: int, max_bytes: int) -> list[Buffer]:
+        """Whole batches from the one that holds `offset` on, as far as segments go, at least one."""
+        sequential = self._expected.pop((leader.partition, offset), self) is None
+        parts: list[Buffer] = []
+        room = max_bytes
+        while offset < leader.committed_end and (room > 0 or not parts):
+            segment = leader.segments[leader.segment_index_of(offset)]
+            index = await self._index_of(segment)
+            wanted = index.blocks_for(offset, room)
+            for block in await self._blocks_of(segment, index, wanted.first_block, wanted.last_block):
+                view = memoryview(block)
+                start = 0 if parts else first_batch_at(view, offset)
+                end = len(view) if len(view) - start <= room else _fitting(view, start, room, bool(parts))
+                if end > start:
+                    parts.append(view[start:end])
+                    room -= end - start
+                if end < len(view):
+                    room = 0
+                    break
+            offset = _end_offset(parts[-1]) if parts else segment.end_offset
+        self._remember(leader.partition, offset)
+        if sequential and offset < leader.committed_end:
+            self._read_ahead(leader, offset)
+        return parts
+
+    async def offset_for_timestamp(self, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record at or after a time, among those in segments."""
+        for segment in list(leader.segments):
+            if segment.max_timestamp_ms < timestamp_ms or segment.end_offset <= leader.log_start_offset:
+                continue
+            index = await self._index_of(segment)
+            block = index.block_for_timestamp(timestamp_ms)
+            if block is not None:
+                (data,) = await self._blocks_of(segment, index, block, block)
+                found = first_at_or_after(memoryview(data), timestamp_ms, leader.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    async def _index_of(self, segment: SegmentRow) -> SegmentIndex:
+        cached = self._indexes.get(segment.object_key)
+        if cached is not None:
+            return cached
+        loading = self._indexes.loading(segment.object_key)
+        if loading is None:
+            loading = self._indexes.begin(segment.object_key)
+            self._tasks.start(self._load_index(segment), "index")
+        return await asyncio.shield(loading)
+
+    async def _load_index(self, segment: SegmentRow) -> None:
+        key = segment.object_key
+        try:
+            suffix, size_bytes = await self._objects.get_suffix(key, SUFFIX_HINT_BYTES)
+            if size_bytes != segment.size_bytes:
+                raise CorruptData(f"object {key} has {size_bytes} bytes instead of {segment.size_bytes}")
+            footer = decode_footer(suffix, size_bytes)
+            data: Buffer | None = index_in(suffix, footer)
+            if data is None:
+                data = await self._objects.get_range(key, footer.index_position, footer.index_end)
+            index = decode_index(data, footer)
+        except BaseException as problem:
+            self._indexes.fail(key, problem)
+            if not isinstance(problem, Exception):
+                raise
+        else:
+            self._indexes.finish(key, index, footer.index_bytes * 8 + 256)
+
+    async def _blocks_of(self, segment: SegmentRow, index: SegmentIndex, first: int, last: int) -> list[Buffer]:
+        """Cached ones at once; neighbouring missing ones with one request."""
+        found: list[Buffer | asyncio.Future[Buffer]] = []
+        missing: list[int] = []
+        for block in range(first, last + 1):
+            key = (segment.object_key, block)
+            ready = self.blocks.get(key) or self.blocks.loading(key)
+            if ready is None:
+                ready = self.blocks.begin(key)
+                missing.append(block)
+            found.append(ready)
+        for start, end in _runs(missing):
+            self._tasks.start(self._load_blocks(segment, index, start, end), "blocks")
+        return [
+            await asyncio.shield(item) if isinstance(item, asyncio.Future) else item for item in found
+        ]
+
+    async def _load_blocks(self, segment: SegmentRow, index: SegmentIndex, first: int, end: int) -> None:
+        key = segment.object_key
+        start_byte, end_byte = index.positions[first], index.positions[end]
+        try:
+            data = await self._objects.get_range(key, start_byte, end_byte)
+            decoded = await asyncio.get_running_loop().run_in_executor(
+                self._threads, _decode_blocks, data, index, first, end
+            )
+        except BaseException as problem:
+            for block in range(first, end):
+                self.blocks.fail((key, block), problem)
+            if not isinstance(problem, Exception):
+                raise
+        else:
+            for block, raw in enumerate(decoded, start=first):
+                self.blocks.finish((key, block), raw, len(raw))
+
+    def _remember(self, partition: TopicPartition, next_offset: int) -> None:
+        self._expected[(partition, next_offset)] = None
+        if len(self._expected) > _REMEMBERED_READERS:
+            self._expected.popitem(last=False)
+
+    def _read_ahead(self, leader: PartitionLeader, offset: int) -> None:
+        if leader.partition not in self._reading_ahead:
+            self._reading_ahead.add(leader.partition)
+            self._tasks.start(self._load_ahead(leader, offset), "read-ahead")
+
+    async def _load_ahead(self, leader: PartitionLeader, offset: int) -> None:
+        """Load what a sequential reader will ask for next. A failure is for the reader to meet, when it asks."""
+        room = READ_AHEAD_BYTES
+        try:
+            while room > 0 and offset < leader.committed_end:
+                segment = leader.segments[leader.segment_index_of(offset)]
+                index = await self._index_of(segment)
+                wanted = index.blocks_for(offset, room)
+                await self._blocks_of(segment, index, wanted.first_block, wanted.last_block)
+                room -= wanted.end - wanted.start
+                last = wanted.last_block + 1
+                offset = index.first_offsets[last] if last < index.block_count else segment.end_offset
+        except Exception:
+            pass
+        finally:
+            self._reading_ahead.discard(leader.partition)
+
+
+def first_at_or_after(batches: memoryview, timestamp_ms: int, log_start_offset: int) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record in a run of batches that is at or after a time and not deleted."""
+    for position, header in iter_headers(batches):
+        if header.max_timestamp_ms >= timestamp_ms and header.end_offset > log_start_offset:
+            for record in decode_records(batches[position : position + header.size_bytes]):
+                if record.timestamp_ms >= timestamp_ms and record.offset >= log_start_offset:
+                    return record.offset, record.timestamp_ms
+    return None
+
+
+def _decode_blocks(data: bytes, index: SegmentIndex, first: int, end: int) -> list[Buffer]:
+    view = memoryview(data)
+    origin = index.positions[first]
+    return [
+        decode_block(view[start - origin : stop - origin], index, block)
+        for block, (start, stop) in enumerate(pairwise(index.positions[first : end + 1]), start=first)
+    ]
+
+
+def _fitting(view: memoryview, start: int, room: int, has_parts: bool) -> int:
+    """Where to cut a block that does not fit; nothing of it if its first batch does not and others are there."""
+    end = whole_batches(view, start, room)
+    return start if has_parts and end - start > room else end
+
+
+def _end_offset(batches: Buffer) -> int:
+    last = None
+    for _, header in iter_headers(batches):
+        last = header
+    assert last is not None, "a part holds at least one batch"
+    return last.end_offset
+
+
+def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring numbers as [first, end) pairs."""
+    start = 0
+    for position in range(1, len(blocks) + 1):
+        if position == len(blocks) or blocks[position] != blocks[position - 1] + 1:
+            yield blocks[start], blocks[position - 1] + 1
+            start = position

@@ -1,0 +1,182 @@
+"""Turns what partitions have buffered into segments in the object store; it never gives up and never drops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from concurrent.futures import Executor
+from functools import partial
+
+from crc32c import crc32c
+
+from streamhouse.core.segment_roll import largest_segment_bytes
+from streamhouse.format.object_keys import segment_key
+from streamhouse.format.segment import EncodedSegment, encode_segment
+from streamhouse.log.committer import SegmentCommitter
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.metadata.store import SegmentCommit, SegmentRow
+from streamhouse.model.errors import AlreadyExists, Fenced, StaleEpoch, Unavailable
+from streamhouse.objects.store import ObjectStore
+from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.entropy import new_uuid
+from streamhouse.runtime.retry import backoff_ms
+from streamhouse.runtime.tasks import TaskGroup
+
+_log = logging.getLogger(__name__)
+_WORKERS = 8
+
+
+class Uploader:
+    """A partition has at most one upload under way, so its segments are committed in order; partitions run beside
+    one another."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        objects: ObjectStore,
+        committer: SegmentCommitter,
+        clock: Clock,
+        threads: Executor,
+        garbage_grace_ms: int,
+    ) -> None:
+        self._agent_id = agent_id
+        self._objects = objects
+        self._committer = committer
+        self._clock = clock
+        self._threads = threads
+        self._freshness_ms = garbage_grace_ms // 2
+        self._tasks = TaskGroup("uploader")
+        self._queued: deque[PartitionLeader] = deque()
+        self._busy: set[PartitionLeader] = set()
+        self._flushing: dict[PartitionLeader, list[tuple[int, asyncio.Future[None]]]] = {}
+        self._workers = 0
+
+    def due(self, leader: PartitionLeader) -> None:
+        """The partition has enough for a segment. Saying it twice is saying it once."""
+        if leader not in self._busy:
+            self._busy.add(leader)
+            self._queued.append(leader)
+            if self._workers < _WORKERS:
+                self._workers += 1
+                self._tasks.start(self._work(), "worker")
+
+    async def flush(self, leader: PartitionLeader) -> None:
+        """Until everything that is durable now is in the object store."""
+        target = leader.high_watermark
+        if leader.committed_end >= target or leader.removed:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._flushing.setdefault(leader, []).append((target, done))
+        self.due(leader)
+        await done
+
+    async def close(self) -> None:
+        await self._tasks.cancel()
+
+    async def _work(self) -> None:
+        try:
+            while self._queued:
+                leader = self._queued.popleft()
+                try:
+                    await self._upload(leader)
+                finally:
+                    self._busy.discard(leader)
+                    self._report_flushes(leader)
+                if not leader.removed and (leader in self._flushing or leader.upload_is_due()):
+                    self.due(leader)
+        finally:
+            self._workers -= 1
+
+    def _report_flushes(self, leader: PartitionLeader) -> None:
+        waiting = self._flushing.pop(leader, [])
+        unfinished = []
+        for target, done in waiting:
+            if leader.committed_end >= target or leader.removed:
+                if not done.done():
+                    done.set_result(None)
+            else:
+                unfinished.append((target, done))
+        if unfinished:
+            self._flushing[leader] = unfinished
+
+    async def _upload(self, leader: PartitionLeader) -> None:
+        parts = leader.unuploaded(largest_segment_bytes(leader.config.segment_bytes))
+        if not parts:
+            return
+        encode = partial(encode_segment, parts, epoch=leader.epoch)
+        encoded = await asyncio.get_running_loop().run_in_executor(self._threads, encode)
+        raw_bytes = sum(len(part) for part in parts)
+        waits = backoff_ms()
+        while not leader.removed:
+            created_ms = self._clock.monotonic_ms()
+            key = await self._store(leader, encoded)
+            if key is None:
+                continue
+            if self._clock.monotonic_ms() - created_ms > self._freshness_ms:
+                # So old that garbage collection may take it for an orphan before it is registered.
+                continue
+            commit = self._commit_of(leader, encoded, key)
+            try:
+                await self._committer.commit(commit)
+            except StaleEpoch as problem:
+                if commit.epoch == leader.epoch:
+                    _log.warning("%s/%d: %s", leader.topic, leader.partition.partition, problem)
+                # Deposed; or the lease was lost and taken again meanwhile, and the next try has its new epoch.
+                await self._clock.sleep_ms(next(waits))
+                continue
+            if not leader.removed:
+                leader.segment_committed(commit.segment, raw_bytes)
+            return
+
+    async def _store(self, leader: PartitionLeader, encoded: EncodedSegment) -> str | None:
+        """Create the object under a key of its own; None if it turned out to be somebody else's."""
+        partition = leader.partition
+        key = segment_key(
+            partition.topic_id, partition.partition, encoded.base_offset, leader.epoch, new_uuid()
+        )
+        for wait_ms in backoff_ms():
+            if leader.removed:
+                return None
+            try:
+                await self._objects.create(key, encoded.parts)
+                return key
+            except AlreadyExists:
+                # Ours, if an earlier try succeeded and its answer was lost.
+                if await self._is_ours(key, encoded):
+                    return key
+                raise Fenced(f"object {key} was written by another process") from None
+            except Unavailable as problem:
+                _log.warning("cannot upload %s, trying again: %s", key, problem)
+                await self._clock.sleep_ms(wait_ms)
+        raise AssertionError("backoff is endless")
+
+    async def _is_ours(self, key: str, encoded: EncodedSegment) -> bool:
+        for wait_ms in backoff_ms():
+            try:
+                return crc32c(await self._objects.get(key)) == encoded.checksum
+            except Unavailable:
+                await self._clock.sleep_ms(wait_ms)
+        raise AssertionError("backoff is endless")
+
+    def _commit_of(self, leader: PartitionLeader, encoded: EncodedSegment, key: str) -> SegmentCommit:
+        return SegmentCommit(
+            partition=leader.partition,
+            agent_id=self._agent_id,
+            epoch=leader.epoch,
+            commit_id=new_uuid(),
+            segment=SegmentRow(
+                base_offset=encoded.base_offset,
+                end_offset=encoded.end_offset,
+                record_count=encoded.record_count,
+                size_bytes=encoded.size_bytes,
+                min_timestamp_ms=encoded.min_timestamp_ms,
+                max_timestamp_ms=encoded.max_timestamp_ms,
+                epoch=leader.epoch,
+                object_key=key,
+                checksum=encoded.checksum,
+                created_at_ms=self._clock.now_ms(),
+            ),
+            producer_state=leader.producers.snapshot(encoded.end_offset),
+        )

@@ -1,0 +1,36 @@
+"""What a partition leader asks of a write-ahead log."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from streamhouse.model.errors import StreamHouseError
+
+
+class WalOwner(Protocol):
+    """Whose batches they are: told, in order, what became of them."""
+
+    wal_prefix: bytes
+
+    def durable(self, end_offset: int) -> None:
+        """All batches below this offset will survive a crash."""
+
+    def not_durable(self, problem: StreamHouseError) -> None:
+        """Every batch not yet reported durable is lost; none of them may be acknowledged."""
+
+
+class Wal(Protocol):
+    def check_writable(self) -> None:
+        """StorageUnavailable if an append would be refused now."""
+
+    def append(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
+        """Gather a batch, whose memory must stay as it is until it is reported."""
+
+    def kick(self) -> None:
+        """Start writing what was gathered."""
+
+    def covered(self, owner: WalOwner, end_offset: int) -> None:
+        """The owner's batches below this offset are in the object store and no longer needed here."""
+
+    async def close(self) -> None:
+        """Finish what was appended and stop."""

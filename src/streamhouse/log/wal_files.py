@@ -1,0 +1,96 @@
+"""The files of a local WAL: made ahead of need, written over again when their entries are no longer needed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamhouse.format.wal_entry import FILE_HEADER_BYTES
+
+_SUFFIX = ".wal"
+_ZEROS = bytes(1024 * 1024)
+_KEPT_SPARES = 2
+
+
+@dataclass(slots=True, eq=False)
+class WalFile:
+    """One file and, for each owner with entries in it, where the newest of them ends."""
+
+    sequence: int
+    path: Path
+    fd: int
+    size_bytes: int
+    pins: dict[object, int] = field(default_factory=dict)
+
+
+def wal_paths(directory: Path) -> list[tuple[int, Path]]:
+    """The WAL's files, oldest first."""
+    return sorted((int(path.stem), path) for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdigit())
+
+
+class WalFiles:
+    """Makes, reuses and removes files. Blocking: everything but `retire` is called from a worker thread."""
+
+    def __init__(self, directory: Path, file_bytes: int) -> None:
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._retired: list[WalFile] = []
+        self._next_sequence = max((sequence for sequence, _ in wal_paths(directory)), default=0) + 1
+
+    def create(self, size_bytes: int, *, prewritten: bool) -> WalFile:
+        """The next file, empty. Blocks written before make each later fdatasync cheaper: it has no size and no extent
+        to note, so files are written through once, unless the caller is in a hurry, and reused."""
+        sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
+        path = self._directory / f"{sequence:020d}{_SUFFIX}"
+        if self._retired and size_bytes <= self._file_bytes:
+            file = self._reuse(self._retired.pop(), sequence, path)
+        else:
+            file = self._make(sequence, path, max(size_bytes, self._file_bytes), prewritten)
+        self._sync_directory()
+        return file
+
+    def retire(self, file: WalFile) -> bool:
+        """Take back a file whose entries nobody needs; True if it is kept for reuse, else the caller removes it."""
+        if file.size_bytes == self._file_bytes and len(self._retired) < _KEPT_SPARES:
+            self._retired.append(file)
+            return True
+        return False
+
+    def remove(self, file: WalFile) -> None:
+        os.close(file.fd)
+        file.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        for file in self._retired:
+            self.remove(file)
+        self._retired.clear()
+
+    def _reuse(self, file: WalFile, sequence: int, path: Path) -> WalFile:
+        # Without a header the old content means nothing; with the old one, its positions are before all others.
+        os.pwrite(file.fd, bytes(FILE_HEADER_BYTES), 0)
+        os.fdatasync(file.fd)
+        os.rename(file.path, path)
+        return WalFile(sequence, path, file.fd, file.size_bytes)
+
+    def _make(self, sequence: int, path: Path, size_bytes: int, prewritten: bool) -> WalFile:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            if prewritten:
+                for start in range(0, size_bytes, len(_ZEROS)):
+                    os.pwrite(fd, _ZEROS[: size_bytes - start], start)
+            else:
+                os.ftruncate(fd, size_bytes)
+            os.fsync(fd)
+        except OSError:
+            os.close(fd)
+            path.unlink(missing_ok=True)
+            raise
+        return WalFile(sequence, path, fd, size_bytes)
+
+    def _sync_directory(self) -> None:
+        fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

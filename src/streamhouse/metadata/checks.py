@@ -1,0 +1,64 @@
+"""What every metadata store refuses before a statement runs, so that both databases refuse the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streamhouse.metadata.store import CommittedOffset, SegmentCommit
+from streamhouse.model.errors import InvalidInput
+
+_INT64_MAX = 2**63 - 1
+
+
+def check_text(what: str, text: str) -> str:
+    """PostgreSQL has no NUL in its texts, and neither database takes what UTF-8 cannot say."""
+    if "\0" in text or not _is_utf8(text):
+        raise InvalidInput(f"{what} {text[:100]!r} cannot be stored", hint="use Unicode text without NUL")
+    return text
+
+
+def check_config_text(config: Mapping[str, str]) -> None:
+    for name, value in config.items():
+        check_text("config name", name)
+        check_text("config value", value)
+
+
+def check_ttl(ttl_ms: int) -> None:
+    if ttl_ms <= 0:
+        raise InvalidInput(f"a lease of {ttl_ms} ms is none")
+
+
+def check_count(what: str, count: int) -> None:
+    if not 0 < count <= _INT64_MAX:
+        raise InvalidInput(f"{count} is not a number of {what}")
+
+
+def check_offset(offset: int) -> None:
+    if not 0 <= offset <= _INT64_MAX:
+        raise InvalidInput(f"{offset} is not an offset")
+
+
+def check_committed_offset(offset: CommittedOffset) -> None:
+    check_offset(offset.offset)
+    check_text("offset metadata", offset.metadata)
+
+
+def check_commits(commits: Sequence[SegmentCommit]) -> None:
+    for commit in commits:
+        segment = commit.segment
+        check_text("object key", segment.object_key)
+        check_offset(segment.base_offset)
+        check_offset(segment.end_offset)
+        if segment.base_offset >= segment.end_offset or segment.epoch > commit.epoch:
+            raise InvalidInput(
+                f"segment [{segment.base_offset}, {segment.end_offset}) of epoch {segment.epoch} "
+                f"cannot be committed to {commit.partition} at epoch {commit.epoch}"
+            )
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Metadata in PostgreSQL: for many processes."""

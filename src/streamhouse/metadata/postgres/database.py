@@ -1,0 +1,162 @@
+"""A small pool of PostgreSQL connections: transactions go in, rows come out, errors become ours.
+
+Every transaction locks in one order, so that none waits for another in a circle: topics, then partitions (by topic id
+and number), then leases (by topic name and number), then the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+from asyncpg import exceptions as pg
+
+from streamhouse.metadata.migrations import Migration, due_migrations, load_migrations
+from streamhouse.model.errors import CorruptData, InvalidConfig, InvalidInput, MetadataUnavailable
+
+T = TypeVar("T")
+Connection: TypeAlias = Any
+Work = Callable[[Connection], Awaitable[T]]
+
+_MIGRATIONS = "streamhouse.metadata.postgres.migrations"
+# Any number, as long as every version of this code uses the same.
+_MIGRATION_LOCK = 0x53_54_52_4D
+_POOL_SIZE = 8
+_CONNECT_SECONDS = 5.0
+# The server gives up first, so that its answer is known; ours is for a server that cannot be reached.
+_COMMAND_SECONDS = 12.0
+_SERVER_SETTINGS = {
+    "application_name": "streamhouse",
+    "statement_timeout": "10s",
+    "lock_timeout": "5s",
+    # A process that is stopped in the middle of a transaction must not keep its successor waiting.
+    "idle_in_transaction_session_timeout": "10s",
+}
+
+# The server rolled back, or we cannot know what it did; either way the same call may be made again.
+_LOST = (OSError, pg.PostgresConnectionError, pg.InterfaceError, pg.AdminShutdownError, pg.CrashShutdownError)
+_ROLLED_BACK = (pg.TransactionRollbackError, pg.InvalidCachedStatementError)
+# Classes of SQLSTATE that are about the server's state and not about the statement.
+_NOT_NOW_CLASSES = ("08", "25", "40", "53", "55", "57", "58")
+_REFUSED = (pg.InvalidAuthorizationSpecificationError, pg.InvalidCatalogNameError, pg.InsufficientPrivilegeError)
+
+
+class Database:
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, dsn: str) -> Database:
+        """Connected, and its schema brought up to date. Errors never show the DSN, which has the password in it."""
+        try:
+            pool = await asyncpg.create_pool(
+                dsn,
+                min_size=1,
+                max_size=_POOL_SIZE,
+                timeout=_CONNECT_SECONDS,
+                command_timeout=_COMMAND_SECONDS,
+                server_settings=_SERVER_SETTINGS,
+            )
+        except _REFUSED as problem:
+            raise InvalidConfig(
+                f"PostgreSQL refuses us: {problem}", hint="check the user, the password and that the database exists"
+            ) from None
+        except (OSError, pg.PostgresError) as problem:
+            raise MetadataUnavailable(
+                f"cannot connect to PostgreSQL: {_describe(problem)}", hint="is it running, at that host and port?"
+            ) from None
+        except (ValueError, pg.InterfaceError):
+            raise InvalidConfig(
+                "the PostgreSQL URL is not usable", hint="write postgresql://user:password@host:port/database"
+            ) from None
+        database = cls(pool)
+        try:
+            await database._migrate()
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def transact(self, work: Work[T]) -> T:
+        """Run `work` in one transaction. It may run twice: when the connection breaks, the first one may have been
+        committed all the same, so `work` must be safe to repeat."""
+        try:
+            try:
+                return await self._transact_once(work)
+            except TimeoutError:
+                raise  # it took long enough: the caller decides
+            except (*_LOST, *_ROLLED_BACK) as problem:
+                if isinstance(problem, pg.DataError):
+                    raise
+                return await self._transact_once(work)
+        except Exception as problem:
+            ours = _to_our_error(problem)
+            if ours is None:
+                raise
+            raise ours from problem
+
+    async def close(self) -> None:
+        try:
+            await asyncio.wait_for(self._pool.close(), _CONNECT_SECONDS)
+        except (TimeoutError, *_LOST):
+            self._pool.terminate()
+
+    async def _transact_once(self, work: Work[T]) -> T:
+        async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+            transaction = connection.transaction(isolation="read_committed")
+            try:
+                await transaction.start()
+                result = await work(connection)
+                await transaction.commit()
+            except (asyncio.CancelledError, *_LOST):
+                # A rollback would wait for a server that may not answer; without us it rolls back by itself.
+                connection.terminate()
+                raise
+            except BaseException:
+                await transaction.rollback()
+                raise
+        return result
+
+    async def _migrate(self) -> None:
+        known = load_migrations(_MIGRATIONS)
+        for migration in due_migrations(known, await self.transact(_applied_versions)):
+            await self.transact(partial(_apply, migration))
+
+
+async def _applied_versions(connection: Connection) -> set[int]:
+    """Under a lock that lasts to the end of the transaction: concurrent openers migrate one after the other."""
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+    await connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations"
+        " (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)"
+    )
+    return {row["version"] for row in await connection.fetch("SELECT version FROM schema_migrations")}
+
+
+async def _apply(migration: Migration, connection: Connection) -> None:
+    if migration.version in await _applied_versions(connection):
+        return  # another process was faster
+    await connection.execute(migration.sql)
+    await connection.execute(
+        "INSERT INTO schema_migrations (version, name, applied_at) VALUES ($1, $2, now_ms())",
+        migration.version,
+        migration.name,
+    )
+
+
+def _to_our_error(problem: Exception) -> Exception | None:
+    if isinstance(problem, pg.DataError | pg.NumericValueOutOfRangeError):
+        return InvalidInput(f"a value cannot be stored: {_describe(problem)}")
+    if isinstance(problem, pg.DataCorruptedError | pg.IndexCorruptedError):
+        return CorruptData(f"PostgreSQL reports damage: {problem}", hint="restore a backup")
+    if isinstance(problem, _LOST + _ROLLED_BACK + _REFUSED):
+        return MetadataUnavailable(f"the connection to PostgreSQL broke: {_describe(problem)}")
+    if isinstance(problem, pg.PostgresError) and str(problem.sqlstate)[:2] in _NOT_NOW_CLASSES:
+        return MetadataUnavailable(f"PostgreSQL cannot do it now: {_describe(problem)}")
+    return None  # a bug of ours, or an error that is ours already
+
+
+def _describe(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__

@@ -1,0 +1,47 @@
+"""The PostgreSQL metadata store: its parts over one database, and the ids that the cluster hands out once."""
+
+from __future__ import annotations
+
+from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.cluster_id import new_cluster_id
+from streamhouse.metadata.postgres.database import Connection, Database
+from streamhouse.metadata.postgres.leases import PostgresLeases
+from streamhouse.metadata.postgres.offsets import PostgresGroupOffsets
+from streamhouse.metadata.postgres.segments import PostgresSegments
+from streamhouse.metadata.postgres.topics import PostgresTopics
+
+
+class PostgresMetadataStore(PostgresTopics, PostgresSegments, PostgresLeases, PostgresGroupOffsets):
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    async def open(cls, dsn: str) -> PostgresMetadataStore:
+        """The database must exist; its schema is brought up to date."""
+        return cls(await Database.open(dsn))
+
+    async def allocate_producer_ids(self, count: int) -> int:
+        check_count("producer ids", count)
+
+        async def work(connection: Connection) -> int:
+            after = await connection.fetchval(
+                "UPDATE producer_ids SET next_producer_id = next_producer_id + $1::bigint RETURNING next_producer_id",
+                count,
+            )
+            return int(after) - count
+
+        return await self._database.transact(work)
+
+    async def cluster_id(self) -> str:
+        async def work(connection: Connection) -> str:
+            await connection.execute(
+                "INSERT INTO cluster (singleton, cluster_id, created_at) VALUES (1, $1, now_ms())"
+                " ON CONFLICT DO NOTHING",
+                new_cluster_id(),
+            )
+            return str(await connection.fetchval("SELECT cluster_id FROM cluster"))
+
+        return await self._database.transact(work)
+
+    async def close(self) -> None:
+        await self._database.close()

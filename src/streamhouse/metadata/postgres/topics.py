@@ -1,0 +1,106 @@
+"""Topics and their partitions in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from streamhouse.metadata.checks import check_config_text, check_count, check_text
+from streamhouse.metadata.postgres.database import Connection, Database
+from streamhouse.model.errors import AlreadyExists, NotFound
+from streamhouse.model.topic import Topic
+
+_SELECT = "SELECT name, topic_id, partition_count, config, created_at FROM topics"
+
+
+class PostgresTopics:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create_topic(self, name: str, topic_id: UUID, partition_count: int, config: Mapping[str, str]) -> Topic:
+        check_text("topic name", name)
+        check_count("partitions", partition_count)
+        check_config_text(config)
+
+        async def work(connection: Connection) -> Topic:
+            created = await connection.fetchrow(
+                "INSERT INTO topics (name, topic_id, partition_count, config, created_at)"
+                " VALUES ($1, $2, $3, $4, now_ms()) ON CONFLICT DO NOTHING"
+                " RETURNING name, topic_id, partition_count, config, created_at",
+                name,
+                topic_id,
+                partition_count,
+                json.dumps(dict(config)),
+            )
+            if created is None:
+                taken = await connection.fetchrow(f"{_SELECT} WHERE name = $1 AND topic_id = $2", name, topic_id)
+                if taken is None:
+                    raise AlreadyExists(f"topic {name!r} exists")
+                return _to_topic(taken)  # an earlier try of this call
+            await connection.execute(
+                "INSERT INTO partitions (topic_id, partition_id, topic)"
+                " SELECT $1, partition_id, $2 FROM generate_series(0, $3 - 1) AS partition_id",
+                topic_id,
+                name,
+                partition_count,
+            )
+            return _to_topic(created)
+
+        return await self._database.transact(work)
+
+    async def list_topics(self) -> list[Topic]:
+        async def work(connection: Connection) -> list[Topic]:
+            return [_to_topic(row) for row in await connection.fetch(f'{_SELECT} ORDER BY name COLLATE "C"')]
+
+        return await self._database.transact(work)
+
+    async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
+        check_config_text(config)
+
+        async def work(connection: Connection) -> Topic:
+            row = await connection.fetchrow(
+                "UPDATE topics SET config = $1 WHERE topic_id = $2"
+                " RETURNING name, topic_id, partition_count, config, created_at",
+                json.dumps(dict(config)),
+                topic_id,
+            )
+            if row is None:
+                raise NotFound(f"no topic {topic_id}")
+            return _to_topic(row)
+
+        return await self._database.transact(work)
+
+    async def delete_topic(self, topic_id: UUID) -> None:
+        async def work(connection: Connection) -> None:
+            name = await connection.fetchval("SELECT name FROM topics WHERE topic_id = $1 FOR UPDATE", topic_id)
+            if name is None:
+                raise NotFound(f"no topic {topic_id}")
+            # Waits for whoever is changing one of them, so that the statements below see all that was done.
+            await connection.execute(
+                "SELECT FROM partitions WHERE topic_id = $1 ORDER BY topic_id, partition_id FOR UPDATE", topic_id
+            )
+            await connection.execute(
+                "SELECT FROM partition_leases WHERE topic = $1 ORDER BY topic, partition_id FOR UPDATE", name
+            )
+            await connection.execute("DELETE FROM partition_leases WHERE topic = $1", name)
+            await connection.execute(
+                "INSERT INTO garbage (object_key, unreferenced_since)"
+                " SELECT object_key, now_ms() FROM segments WHERE topic_id = $1 ON CONFLICT DO NOTHING",
+                topic_id,
+            )
+            # Partitions, segments, epochs and group offsets go with it, by their foreign keys.
+            await connection.execute("DELETE FROM topics WHERE topic_id = $1", topic_id)
+
+        await self._database.transact(work)
+
+
+def _to_topic(row: Any) -> Topic:
+    return Topic(
+        name=row["name"],
+        topic_id=UUID(int=row["topic_id"].int),
+        partition_count=row["partition_count"],
+        config=json.loads(row["config"]),
+        created_at_ms=row["created_at"],
+    )

@@ -1,0 +1,1 @@
+"""Metadata in a SQLite file: for one process."""

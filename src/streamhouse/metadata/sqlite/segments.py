@@ -1,0 +1,220 @@
+"""Committed segments, the partitions they advance, and their garbage, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from streamhouse.metadata.checks import check_commits, check_count, check_offset
+from streamhouse.metadata.leadership import LedPartition, is_leader, judge_commits, require_forward, require_leader
+from streamhouse.metadata.sqlite.database import Database
+from streamhouse.metadata.store import Lease, PartitionRow, SegmentCommit, SegmentRow
+from streamhouse.model.errors import NotFound
+from streamhouse.model.names import TopicPartition
+
+_SELECT_SEGMENTS = (
+    "SELECT base_offset, end_offset, record_count, size_bytes, min_timestamp, max_timestamp,"
+    " epoch, object_key, checksum, created_at FROM segments WHERE topic_id = ? AND partition_id = ?"
+)
+
+
+class SqliteSegments:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def load_partitions(self, partitions: Sequence[TopicPartition]) -> list[PartitionRow]:
+        return await self._database.read(
+            lambda connection: [_load_partition(connection, partition) for partition in partitions]
+        )
+
+    async def load_segments(self, partition: TopicPartition) -> list[SegmentRow]:
+        def work(connection: sqlite3.Connection) -> list[SegmentRow]:
+            rows = connection.execute(f"{_SELECT_SEGMENTS} ORDER BY base_offset", _key(partition))
+            return [_to_segment(row) for row in rows]
+
+        return await self._database.read(work)
+
+    async def commit_segments(self, commits: Sequence[SegmentCommit]) -> list[Exception | None]:
+        check_commits(commits)
+
+        def work(connection: sqlite3.Connection) -> list[Exception | None]:
+            now_ms = self._database.now_ms()
+            verdict = judge_commits(
+                commits,
+                _find_led(connection, {commit.partition for commit in commits}, now_ms),
+                _find_registered(connection, commits),
+            )
+            connection.executemany(
+                "INSERT INTO segments (topic_id, partition_id, base_offset, end_offset, topic, record_count,"
+                " size_bytes, min_timestamp, max_timestamp, epoch, object_key, checksum, commit_id, created_at)"
+                " SELECT topic_id, partition_id, ?, ?, topic, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+                " FROM partitions WHERE topic_id = ? AND partition_id = ?",
+                (_segment_values(commit, now_ms) for commit in verdict.accepted),
+            )
+            connection.executemany(
+                "UPDATE partitions SET high_watermark = ?, producer_state = ? WHERE topic_id = ? AND partition_id = ?",
+                (
+                    (commit.segment.end_offset, commit.producer_state, *_key(commit.partition))
+                    for commit in verdict.final_commits()
+                ),
+            )
+            return verdict.answers
+
+        return await self._database.write(work)
+
+    async def begin_epochs(self, agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
+        for _, start_offset in starts:
+            check_offset(start_offset)
+
+        def work(connection: sqlite3.Connection) -> None:
+            led = _find_led(connection, {lease.partition for lease, _ in starts}, self._database.now_ms())
+            connection.executemany(
+                "INSERT INTO leader_epochs (topic_id, partition_id, epoch, start_offset) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                (
+                    (*_key(lease.partition), lease.epoch, start_offset)
+                    for lease, start_offset in starts
+                    if is_leader(led.get(lease.partition), agent_id, lease.epoch)
+                ),
+            )
+
+        await self._database.write(work)
+
+    async def advance_log_start(
+        self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int
+    ) -> list[SegmentRow]:
+        def work(connection: sqlite3.Connection) -> list[SegmentRow]:
+            now_ms = self._database.now_ms()
+            led = _find_led(connection, {partition}, now_ms).get(partition)
+            require_forward(require_leader(led, partition, agent_id, epoch), partition, log_start_offset)
+            below = (*_key(partition), log_start_offset)
+            dropped = connection.execute(
+                f"{_SELECT_SEGMENTS} AND end_offset <= ? ORDER BY base_offset", below
+            ).fetchall()
+            connection.execute(
+                "INSERT INTO garbage (object_key, unreferenced_since) SELECT object_key, ? FROM segments"
+                " WHERE topic_id = ? AND partition_id = ? AND end_offset <= ? ON CONFLICT DO NOTHING",
+                (now_ms, *below),
+            )
+            connection.execute(
+                "DELETE FROM segments WHERE topic_id = ? AND partition_id = ? AND end_offset <= ?", below
+            )
+            connection.execute(
+                "UPDATE partitions SET log_start_offset = ? WHERE topic_id = ? AND partition_id = ?",
+                (log_start_offset, *_key(partition)),
+            )
+            return [_to_segment(row) for row in dropped]
+
+        return await self._database.write(work)
+
+    async def list_garbage(self, older_than_ms: int, limit: int) -> list[str]:
+        check_count("keys", limit)
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(
+                "SELECT object_key FROM garbage WHERE unreferenced_since <= ?"
+                " ORDER BY unreferenced_since, object_key LIMIT ?",
+                (self._database.now_ms() - older_than_ms, limit),
+            )
+            return [key for (key,) in rows]
+
+        return await self._database.read(work)
+
+    async def forget_garbage(self, keys: Sequence[str]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM garbage WHERE object_key = ?", ((key,) for key in keys))
+
+        await self._database.write(work)
+
+
+def _load_partition(connection: sqlite3.Connection, partition: TopicPartition) -> PartitionRow:
+    row = connection.execute(
+        "SELECT topic, log_start_offset, high_watermark, producer_state FROM partitions"
+        " WHERE topic_id = ? AND partition_id = ?",
+        _key(partition),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"no partition {partition}")
+    topic, log_start_offset, next_offset, producer_state = row
+    epochs = connection.execute(
+        "SELECT epoch, start_offset FROM leader_epochs WHERE topic_id = ? AND partition_id = ? ORDER BY epoch",
+        _key(partition),
+    )
+    return PartitionRow(
+        topic=topic,
+        partition=partition,
+        log_start_offset=log_start_offset,
+        next_offset=next_offset,
+        producer_state=producer_state,
+        epochs=tuple(epochs),
+    )
+
+
+def _find_led(
+    connection: sqlite3.Connection, partitions: Iterable[TopicPartition], now_ms: int
+) -> dict[TopicPartition, LedPartition]:
+    """By topic id: the lease of a topic that was made again under the same name is not found for the old one."""
+    found = {}
+    for partition in partitions:
+        row = connection.execute(
+            "SELECT p.log_start_offset, p.high_watermark, l.leader_agent_id, l.epoch, l.lease_expires_at"
+            " FROM partitions p LEFT JOIN partition_leases l ON l.topic = p.topic AND l.partition_id = p.partition_id"
+            " WHERE p.topic_id = ? AND p.partition_id = ?",
+            _key(partition),
+        ).fetchone()
+        if row is not None:
+            log_start_offset, next_offset, leader_agent_id, epoch, expires_at_ms = row
+            found[partition] = LedPartition(
+                log_start_offset=log_start_offset,
+                next_offset=next_offset,
+                leader_agent_id=leader_agent_id,
+                epoch=epoch,
+                lease_is_live=expires_at_ms is not None and expires_at_ms > now_ms,
+            )
+    return found
+
+
+def _find_registered(connection: sqlite3.Connection, commits: Sequence[SegmentCommit]) -> set[UUID]:
+    return {
+        commit.commit_id
+        for commit in commits
+        if connection.execute("SELECT 1 FROM segments WHERE commit_id = ?", (str(commit.commit_id),)).fetchone()
+    }
+
+
+def _segment_values(commit: SegmentCommit, now_ms: int) -> tuple[int | str, ...]:
+    segment = commit.segment
+    return (
+        segment.base_offset,
+        segment.end_offset,
+        segment.record_count,
+        segment.size_bytes,
+        segment.min_timestamp_ms,
+        segment.max_timestamp_ms,
+        segment.epoch,
+        segment.object_key,
+        segment.checksum,
+        str(commit.commit_id),
+        now_ms,
+        *_key(commit.partition),
+    )
+
+
+def _to_segment(row: tuple[int, int, int, int, int, int, int, str, int, int]) -> SegmentRow:
+    return SegmentRow(
+        base_offset=row[0],
+        end_offset=row[1],
+        record_count=row[2],
+        size_bytes=row[3],
+        min_timestamp_ms=row[4],
+        max_timestamp_ms=row[5],
+        epoch=row[6],
+        object_key=row[7],
+        checksum=row[8],
+        created_at_ms=row[9],
+    )
+
+
+def _key(partition: TopicPartition) -> tuple[str, int]:
+    return str(partition.topic_id), partition.partition

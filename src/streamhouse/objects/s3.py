@@ -1,0 +1,191 @@
+"""Objects in an S3 bucket, through obstore, which must run on uvloop: on asyncio's own loop it can abort at exit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store as ObstoreS3
+
+from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidConfig, NotFound, StorageUnavailable
+from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
+from streamhouse.objects.store import Buffer, ObjectInfo
+from streamhouse.runtime.entropy import new_uuid
+
+if TYPE_CHECKING:
+    from obstore import SuffixRange
+    from obstore.store import ClientConfig, RetryConfig, S3Config
+
+_LIST_BATCH = 1000
+# Callers retry with a backoff of their own and must hear soon: one quick second try covers a dropped connection.
+_RETRIES: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=10)}
+_CONNECT_TIMEOUT = timedelta(seconds=5)
+# Of a whole request, so enough for the largest segment (100 MiB) on a slow line.
+_REQUEST_TIMEOUT = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Options:
+    """How to reach the bucket's server; an empty text leaves it to AWS's defaults."""
+
+    endpoint: str = ""
+    region: str = "us-east-1"
+    access_key_id: str = ""
+    secret_access_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+    path_style: bool = True
+
+
+class S3Store:
+    def __init__(self, bucket: str, prefix: str, options: S3Options) -> None:
+        self._bucket = bucket
+        self._endpoint = options.endpoint
+        config: S3Config = {
+            "region": options.region,
+            "virtual_hosted_style_request": not options.path_style,
+            "conditional_put": "etag",
+        }
+        if options.endpoint:
+            config["endpoint"] = options.endpoint
+        if options.access_key_id:
+            config["access_key_id"] = options.access_key_id
+            config["secret_access_key"] = options.secret_access_key
+        if options.session_token:
+            config["session_token"] = options.session_token
+        client: ClientConfig = {
+            "allow_http": options.endpoint.startswith("http://"),
+            "connect_timeout": _CONNECT_TIMEOUT,
+            "timeout": _REQUEST_TIMEOUT,
+        }
+        try:
+            self._store = ObstoreS3(
+                bucket, prefix=prefix or None, config=config, client_options=client, retry_config=_RETRIES
+            )
+        except (BaseError, ValueError) as problem:
+            raise InvalidConfig(f"cannot use the S3 bucket {bucket!r}: {_first_line(problem)}") from None
+
+    async def check(self) -> None:
+        """That the bucket is there, that we may use it, and that its server keeps what we build on: create-only."""
+        try:
+            async for _ in self._list_chunks("", chunk_size=1):
+                break
+        except StorageUnavailable as problem:
+            raise StorageUnavailable(
+                problem.message,
+                hint=f"is {self._endpoint or 'AWS'} the right endpoint, does bucket {self._bucket!r} exist, "
+                "and may these keys use it?",
+            ) from None
+        probe = f"probe/{new_uuid()}"
+        await self.create(probe, [b"streamhouse"])
+        try:
+            await self.create(probe, [b"streamhouse"])
+        except AlreadyExists:
+            pass
+        else:
+            raise InvalidConfig(
+                f"the S3 server of bucket {self._bucket!r} ignores If-None-Match, so objects could be overwritten",
+                hint="use a server with conditional writes",
+            )
+        finally:
+            await self.delete([probe])
+
+    async def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        # Create-only exists for single PUTs alone, and those want one buffer.
+        content = parts[0] if len(parts) == 1 else b"".join(parts)
+        try:
+            with _our_errors(f"cannot store object {key!r}"):
+                await obstore.put_async(self._store, check_key(key), content, mode="create", use_multipart=False)
+        except NotFound as problem:
+            raise StorageUnavailable(f"cannot store object {key!r}", hint="does the bucket exist?") from problem
+
+    async def get(self, key: str) -> bytes:
+        with _our_errors(f"cannot read object {key!r}"):
+            answer = await obstore.get_async(self._store, check_key(key))
+            return (await answer.bytes_async()).to_bytes()
+
+    async def get_range(self, key: str, start: int, end: int) -> bytes:
+        check_range(start, end)
+        if start == end:  # which HTTP cannot ask for
+            if (await self.head(key)).size_bytes >= end:
+                return b""
+        else:
+            try:
+                content, _ = await self._get_part(key, (start, end))
+                if len(content) == end - start:
+                    return content
+            except StorageUnavailable:
+                # A start beyond the end is an error to S3, and to obstore it is like any other.
+                if (await self.head(key)).size_bytes >= end:
+                    raise
+        raise CorruptData(f"object {key!r} does not have the range [{start}, {end})")
+
+    async def get_suffix(self, key: str, size_bytes: int) -> tuple[bytes, int]:
+        check_suffix(size_bytes)
+        if size_bytes == 0:
+            return b"", (await self.head(key)).size_bytes
+        try:
+            return await self._get_part(key, {"suffix": size_bytes})
+        except StorageUnavailable:
+            # An empty object has no last byte, which is an error to S3.
+            if (await self.head(key)).size_bytes:
+                raise
+            return b"", 0
+
+    async def head(self, key: str) -> ObjectInfo:
+        with _our_errors(f"cannot look at object {key!r}"):
+            return _describe(await obstore.head_async(self._store, check_key(key)))
+
+    async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
+        async for chunk in self._list_chunks(prefix, _LIST_BATCH):
+            for found in chunk:
+                yield _describe(found)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        with _our_errors("cannot delete objects"):
+            await obstore.delete_async(self._store, [check_key(key) for key in keys])
+
+    async def close(self) -> None:
+        """obstore closes its idle connections by itself."""
+
+    async def _get_part(self, key: str, part: tuple[int, int] | SuffixRange) -> tuple[bytes, int]:
+        """The bytes that are there, and the object's whole size."""
+        with _our_errors(f"cannot read object {key!r}"):
+            answer = await obstore.get_async(self._store, check_key(key), options={"range": part})
+            return (await answer.bytes_async()).to_bytes(), answer.meta["size"]
+
+    async def _list_chunks(self, prefix: str, chunk_size: int) -> AsyncIterator[Sequence[obstore.ObjectMeta]]:
+        with _our_errors(f"cannot list {prefix!r}"):
+            async for chunk in obstore.list(self._store, check_prefix(prefix) or None, chunk_size=chunk_size):
+                yield chunk
+
+
+def _describe(found: obstore.ObjectMeta) -> ObjectInfo:
+    modified_at_ms = round(found["last_modified"].timestamp() * 1000)
+    return ObjectInfo(key=found["path"], size_bytes=found["size"], modified_at_ms=modified_at_ms)
+
+
+@contextmanager
+def _our_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except AlreadyExistsError as problem:
+        raise AlreadyExists(f"{what}: it exists") from problem
+    except FileNotFoundError as problem:
+        # A missing bucket is the operator's trouble, not an object that is gone.
+        if "NoSuchBucket" in str(problem):
+            raise StorageUnavailable(what, hint="the bucket does not exist") from problem
+        raise NotFound(f"{what}: there is none") from problem
+    except (PermissionDeniedError, UnauthenticatedError) as problem:
+        raise StorageUnavailable(f"{what}: {_first_line(problem)}", hint="check the S3 keys and policy") from problem
+    except (BaseError, OSError) as problem:
+        raise StorageUnavailable(f"{what}: {_first_line(problem)}") from problem
+
+
+def _first_line(problem: Exception) -> str:
+    """obstore's messages go on with a dump of its own structures."""
+    return (str(problem).splitlines() or [type(problem).__name__])[0][:300]

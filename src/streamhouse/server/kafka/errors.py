@@ -1,0 +1,41 @@
+"""Our errors as Kafka's codes: the one place where they are translated."""
+
+from __future__ import annotations
+
+from streamhouse.model import errors
+from streamhouse.server.kafka.refusals import InvalidAcks, InvalidPartitions, UnknownLeaderEpoch, UnknownTopicId
+from streamhouse.wire.kafka.codes import ErrorCode
+
+# Most specific first: the first class that an error belongs to decides.
+_CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
+    (InvalidAcks, ErrorCode.INVALID_REQUIRED_ACKS),
+    (InvalidPartitions, ErrorCode.INVALID_PARTITIONS),
+    (UnknownTopicId, ErrorCode.UNKNOWN_TOPIC_ID),
+    (UnknownLeaderEpoch, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    (errors.InvalidName, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    (errors.InvalidConfig, ErrorCode.INVALID_CONFIG),
+    (errors.MalformedRequest, ErrorCode.INVALID_REQUEST),
+    (errors.CorruptBatch, ErrorCode.CORRUPT_MESSAGE),
+    (errors.BatchTooLarge, ErrorCode.MESSAGE_TOO_LARGE),
+    (errors.Unsupported, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+    (errors.OffsetOutOfRange, ErrorCode.OFFSET_OUT_OF_RANGE),
+    (errors.InvalidInput, ErrorCode.INVALID_REQUEST),
+    (errors.NotFound, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    (errors.AlreadyExists, ErrorCode.TOPIC_ALREADY_EXISTS),
+    (errors.StaleEpoch, ErrorCode.FENCED_LEADER_EPOCH),
+    (errors.Fenced, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    (errors.OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    (errors.StaleProducerEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
+    (errors.SequenceRefused, ErrorCode.INVALID_PRODUCER_EPOCH),
+    (errors.MetadataUnavailable, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    (errors.Unavailable, ErrorCode.KAFKA_STORAGE_ERROR),
+    (errors.CorruptData, ErrorCode.CORRUPT_MESSAGE),
+    (errors.StreamHouseError, ErrorCode.UNKNOWN_SERVER_ERROR),
+)
+
+
+def code_of(problem: Exception) -> ErrorCode:
+    for kind, code in _CODES:
+        if isinstance(problem, kind):
+            return code
+    return ErrorCode.UNKNOWN_SERVER_ERROR

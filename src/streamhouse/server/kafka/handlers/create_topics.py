@@ -1,0 +1,79 @@
+"""CreateTopics (19), versions 2 to 7: topics with configs, or only a check of them.
+
+The replication factor is accepted and ignored: durability is the object store's, and a partition has one leader."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from streamhouse.model.errors import InvalidInput, StreamHouseError
+from streamhouse.model.topic import Topic
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.refusals import InvalidPartitions
+from streamhouse.wire.kafka.messages import create_topics as messages
+from streamhouse.wire.kafka.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_DYNAMIC_TOPIC_CONFIG = 1
+_DEFAULT_CONFIG = 5
+_DEFAULT_COUNT = -1
+
+
+async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    times_named = Counter(topic.name for topic in request.topics)
+    results = []
+    for asked in request.topics:
+        try:
+            if times_named[asked.name] > 1:
+                raise InvalidInput(f"topic {asked.name!r} is named more than once")
+            topic = await context.broker.topics.create(
+                asked.name,
+                _partition_count(asked),
+                {config.name: config.value for config in asked.configs},
+                validate_only=request.validate_only,
+            )
+            results.append(_created(context, topic))
+        except StreamHouseError as problem:
+            results.append(
+                CreatableTopicResult(name=asked.name, error_code=code_of(problem), error_message=str(problem))
+            )
+    return CreateTopicsResponse(topics=results)
+
+
+def _partition_count(asked: CreatableTopic) -> int | None:
+    if asked.assignments:
+        indexes = sorted(assignment.partition_index for assignment in asked.assignments)
+        if indexes != list(range(len(indexes))):
+            raise InvalidPartitions("assignments must name partitions 0, 1, 2 and so on, once each")
+        return len(indexes)
+    if asked.num_partitions == _DEFAULT_COUNT:
+        return None
+    if asked.num_partitions < 1:
+        raise InvalidPartitions(f"{asked.num_partitions} is not a number of partitions")
+    return asked.num_partitions
+
+
+def _created(context: Context, topic: Topic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        num_partitions=topic.partition_count,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfigs(
+                name=name,
+                value=value,
+                config_source=_DYNAMIC_TOPIC_CONFIG if name in topic.config else _DEFAULT_CONFIG,
+            )
+            for name, value in context.broker.topics.config_of(topic).items()
+        ],
+    )

@@ -1,0 +1,35 @@
+"""DescribeCluster (60), versions 0 to 2."""
+
+from __future__ import annotations
+
+from streamhouse.server.kafka.context import Context
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import describe_cluster as messages
+from streamhouse.wire.kafka.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_BROKERS = 1
+
+
+async def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    if request.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="there are no controllers to connect to",
+            endpoint_type=request.endpoint_type,
+        )
+    identity = context.broker.identity
+    return DescribeClusterResponse(
+        cluster_id=identity.cluster_id,
+        controller_id=identity.node_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port
+            )
+        ],
+    )

@@ -1,0 +1,67 @@
+"""DescribeTopicPartitions (75), version 0: Metadata's newer sister for admin tools, a page at a time."""
+
+from __future__ import annotations
+
+from streamhouse.server.kafka.context import Context
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import describe_topic_partitions as messages
+from streamhouse.wire.kafka.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_LARGEST_PAGE = 2000
+
+
+async def handle(context: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    names = sorted({topic.name for topic in request.topics} or {topic.name for topic in context.broker.topics})
+    cursor = request.cursor
+    room = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
+    answers: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if cursor is not None and name < cursor.topic_name:
+            continue
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        if room == 0:
+            return DescribeTopicPartitionsResponse(
+                topics=answers, next_cursor=Cursor(topic_name=name, partition_index=first)
+            )
+        answer, total = _page(context, name, first, room)
+        answers.append(answer)
+        room -= len(answer.partitions)
+        reached = first + len(answer.partitions)
+        if reached < total:
+            return DescribeTopicPartitionsResponse(
+                topics=answers, next_cursor=Cursor(topic_name=name, partition_index=reached)
+            )
+    return DescribeTopicPartitionsResponse(topics=answers)
+
+
+def _page(context: Context, name: str, first: int, room: int) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
+    """One topic's partitions from `first` on, as many as fit, and how many it has."""
+    topic = context.broker.topics.find(name)
+    if topic is None:
+        return (
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name),
+            0,
+        )
+    node_id = context.broker.identity.node_id
+    partitions = [
+        DescribeTopicPartitionsResponsePartition(
+            error_code=ErrorCode.NONE if leader is not None else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=index,
+            leader_id=node_id if leader is not None else -1,
+            leader_epoch=leader.epoch if leader is not None else -1,
+            replica_nodes=[node_id],
+            isr_nodes=[node_id] if leader is not None else [],
+        )
+        for index, leader in enumerate(context.broker.topics.leaders_of(topic))
+        if first <= index < first + room
+    ]
+    answer = DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions)
+    return answer, topic.partition_count

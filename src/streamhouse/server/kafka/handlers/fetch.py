@@ -1,0 +1,158 @@
+"""Fetch (1), versions 4 to 18: whole batches from memory or segments, long polls woken by the high watermark.
+
+Fetch sessions are refused the way Kafka refuses them: a full fetch is answered with session id 0, a reference to a
+session with FETCH_SESSION_ID_NOT_FOUND, and clients go on with full fetches. Gaps: no follower fetches; there are
+no transactions, so read_committed sees what read_uncommitted sees."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from streamhouse.broker.fetch import PartitionRead
+from streamhouse.model.errors import StreamHouseError
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.partitions import check_leader_epoch, find_leader
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import fetch as messages
+from streamhouse.wire.kafka.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+decode_request = messages.decode_request
+encode_response = messages.encode_response
+
+# More than this is not gathered for one reply, whatever a client asks for: it is held in memory until it is sent.
+_LARGEST_REPLY_BYTES = 64 * 1024 * 1024
+_NO_SESSION_EPOCHS = (0, -1)
+
+
+class _Asked:
+    """One partition of the request, with its read, or the answer if there is nothing to read."""
+
+    __slots__ = ("answer", "partition", "read", "topic")
+
+    def __init__(self, context: Context, topic: FetchTopic, partition: FetchPartition) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.read: PartitionRead | None = None
+        self.answer: PartitionData | None = None
+        try:
+            leader = find_leader(context.broker, topic.topic, topic.topic_id, partition.partition)
+            check_leader_epoch(leader, partition.current_leader_epoch)
+        except StreamHouseError as problem:
+            self.answer = _refusal(partition, problem)
+            return
+        if partition.last_fetched_epoch >= 0:
+            epoch, end_offset = leader.epoch_end(partition.last_fetched_epoch)
+            if epoch != partition.last_fetched_epoch or end_offset < partition.fetch_offset:
+                self.answer = PartitionData(
+                    partition_index=partition.partition,
+                    high_watermark=leader.high_watermark,
+                    diverging_epoch=EpochEndOffset(epoch=epoch, end_offset=end_offset),
+                )
+                return
+        self.read = PartitionRead(leader, partition.fetch_offset, partition.partition_max_bytes)
+
+    def found(self, context: Context) -> PartitionData:
+        if self.answer is not None:
+            return self.answer
+        read = self.read
+        assert read is not None
+        leader = read.leader
+        if read.problem is not None:
+            return _refusal(
+                self.partition,
+                read.problem,
+                high_watermark=leader.high_watermark,
+                log_start_offset=leader.log_start_offset,
+                current_leader=LeaderIdAndEpoch(leader_id=context.broker.identity.node_id, leader_epoch=leader.epoch),
+            )
+        return PartitionData(
+            partition_index=self.partition.partition,
+            high_watermark=leader.high_watermark,
+            last_stable_offset=leader.high_watermark,
+            log_start_offset=leader.log_start_offset,
+            aborted_transactions=None,
+            records=list(read.parts),
+        )
+
+
+def answer_now(context: Context, request: FetchRequest) -> FetchResponse | None:
+    """The reply, if everything asked for is in memory and it is enough; else None."""
+    if _refused_session(request):
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    asked = _asked(context, request)
+    reads = [item.read for item in asked if item.read is not None]
+    max_bytes = min(request.max_bytes, _LARGEST_REPLY_BYTES)
+    if not context.broker.fetcher.read_memory(reads, max_bytes):
+        return None
+    enough = sum(read.size_bytes for read in reads) >= request.min_bytes or request.max_wait_ms <= 0
+    failed = len(reads) < len(asked) or any(read.problem is not None for read in reads)
+    return _response(context, asked) if enough or failed or not asked else None
+
+
+async def handle(context: Context, request: FetchRequest) -> FetchResponse:
+    asked = _asked(context, request)
+    reads = [item.read for item in asked if item.read is not None]
+    max_bytes = min(request.max_bytes, _LARGEST_REPLY_BYTES)
+    if len(reads) == len(asked) and request.max_wait_ms > 0 and asked:
+        await context.broker.fetcher.wait(reads, request.min_bytes, max_bytes, request.max_wait_ms)
+    else:
+        await context.broker.fetcher.read(reads, max_bytes)
+    return _response(context, asked)
+
+
+def _refused_session(request: FetchRequest) -> bool:
+    return request.session_id != 0 and request.session_epoch not in _NO_SESSION_EPOCHS
+
+
+def _asked(context: Context, request: FetchRequest) -> list[_Asked]:
+    return [_Asked(context, topic, partition) for topic in request.topics for partition in topic.partitions]
+
+
+def _response(context: Context, asked: list[_Asked]) -> FetchResponse:
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[item.found(context) for item in items],
+            )
+            for topic, items in _by_topic(asked)
+        ]
+    )
+
+
+def _by_topic(asked: list[_Asked]) -> list[tuple[FetchTopic, list[_Asked]]]:
+    return [
+        (items[0].topic, items)
+        for items in (list(group) for _, group in groupby(asked, key=lambda item: id(item.topic)))
+    ]
+
+
+def _refusal(
+    partition: FetchPartition,
+    problem: StreamHouseError,
+    *,
+    high_watermark: int = -1,
+    log_start_offset: int = -1,
+    current_leader: LeaderIdAndEpoch | None = None,
+) -> PartitionData:
+    return PartitionData(
+        partition_index=partition.partition,
+        error_code=code_of(problem),
+        high_watermark=high_watermark,
+        log_start_offset=log_start_offset,
+        current_leader=current_leader or LeaderIdAndEpoch(),
+        aborted_transactions=None,
+    )

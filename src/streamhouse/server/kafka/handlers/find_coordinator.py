@@ -1,0 +1,50 @@
+"""FindCoordinator (10), versions 0 to 6: this node coordinates every group. Transactions have no coordinator."""
+
+from __future__ import annotations
+
+from streamhouse.server.kafka.context import Context
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import find_coordinator as messages
+from streamhouse.wire.kafka.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_GROUP = 0
+_BATCHED_SINCE = 4
+
+
+async def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    keys = request.coordinator_keys if context.version >= _BATCHED_SINCE else [request.key]
+    coordinators = [_coordinator(context, key, request.key_type) for key in keys]
+    if context.version >= _BATCHED_SINCE:
+        return FindCoordinatorResponse(coordinators=coordinators)
+    (only,) = coordinators
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _coordinator(context: Context, key: str, key_type: int) -> Coordinator:
+    if key_type != _GROUP:
+        return Coordinator(
+            key=key,
+            node_id=-1,
+            port=-1,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message="only groups have coordinators here; transactions are not supported",
+        )
+    return Coordinator(
+        key=key,
+        node_id=context.broker.identity.node_id,
+        host=context.endpoint.host,
+        port=context.endpoint.port,
+        error_message=None,
+    )

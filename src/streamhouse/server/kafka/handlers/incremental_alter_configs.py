@@ -1,0 +1,68 @@
+"""IncrementalAlterConfigs (44), versions 0 and 1: sets, deletes, appends to and subtracts from a topic's configs."""
+
+from __future__ import annotations
+
+from streamhouse.model.errors import InvalidConfig, StreamHouseError
+from streamhouse.model.topic import CONFIG_KEYS, ConfigType, Topic
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.handlers.alter_configs import configure, topic_to_configure
+from streamhouse.wire.kafka.messages import incremental_alter_configs as messages
+from streamhouse.wire.kafka.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+
+
+async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[await _alter(context, item, validate_only=request.validate_only) for item in request.resources]
+    )
+
+
+async def _alter(
+    context: Context, resource: AlterConfigsResource, *, validate_only: bool
+) -> AlterConfigsResourceResponse:
+    code, message = 0, None
+    try:
+        topic = topic_to_configure(context, resource.resource_type, resource.resource_name)
+        config: dict[str, str | None] = dict(topic.config)
+        for change in resource.configs:
+            config[change.name] = _changed(context, topic, config.get(change.name), change)
+        await configure(context, topic, config, validate_only=validate_only)
+    except StreamHouseError as problem:
+        code, message = code_of(problem), str(problem)
+    return AlterConfigsResourceResponse(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _changed(context: Context, topic: Topic, current: str | None, change: AlterableConfig) -> str | None:
+    key = CONFIG_KEYS.get(change.name)
+    if key is None:
+        raise InvalidConfig(f"unknown topic config {change.name[:100]!r}", hint=f"known: {', '.join(CONFIG_KEYS)}")
+    if change.config_operation == _DELETE:
+        return None
+    if change.value is None:
+        raise InvalidConfig(f"topic config {change.name!r} has no value")
+    if change.config_operation == _SET:
+        return change.value
+    if change.config_operation not in (_APPEND, _SUBTRACT) or key.type is not ConfigType.LIST:
+        raise InvalidConfig(f"operation {change.config_operation} does not apply to {change.name!r}")
+    items = (current or context.broker.topics.config_of(topic)[change.name]).split(",")
+    changes = [item.strip() for item in change.value.split(",")]
+    if change.config_operation == _APPEND:
+        items += [item for item in changes if item not in items]
+    else:
+        items = [item for item in items if item not in changes]
+    return ",".join(items)

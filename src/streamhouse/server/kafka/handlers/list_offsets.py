@@ -1,0 +1,65 @@
+"""ListOffsets (2), versions 1 to 11: the ends of a log, and the offset at a time.
+
+-1 latest, -2 and -4 earliest, -3 the record with the largest timestamp. -5 and -6 ask about tiered storage in Kafka's
+sense and are answered as by a broker without it: no such offset."""
+
+from __future__ import annotations
+
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.model.errors import StreamHouseError
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.partitions import NO_ID, check_leader_epoch, find_leader
+from streamhouse.wire.kafka.messages import list_offsets as messages
+from streamhouse.wire.kafka.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_NONE = (-1, -1)
+
+
+async def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[await _partition(context, topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+async def _partition(context: Context, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    try:
+        leader = find_leader(context.broker, topic, NO_ID, asked.partition_index)
+        check_leader_epoch(leader, asked.current_leader_epoch)
+        offset, timestamp = await _offset(context, leader, asked.timestamp)
+    except StreamHouseError as problem:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code_of(problem))
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=leader.epoch if offset >= 0 else -1,
+    )
+
+
+async def _offset(context: Context, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int]:
+    match timestamp_ms:
+        case -1:
+            return leader.high_watermark, -1
+        case -2 | -4:
+            return leader.log_start_offset, -1
+        case -3:
+            return await context.broker.newest_timestamp(leader) or _NONE
+        case _ if timestamp_ms < 0:
+            return _NONE
+        case _:
+            return await context.broker.offset_at(leader, timestamp_ms) or _NONE

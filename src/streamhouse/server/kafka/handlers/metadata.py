@@ -1,0 +1,87 @@
+"""Metadata (3), versions 0 to 13: brokers, topics and leaders; creates unknown topics if that is switched on."""
+
+from __future__ import annotations
+
+from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.topic import Topic
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.partitions import find_topic
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import metadata as messages
+from streamhouse.wire.kafka.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+
+
+async def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
+    identity = context.broker.identity
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port
+            )
+        ],
+        cluster_id=identity.cluster_id,
+        controller_id=identity.node_id,
+        topics=await _topics(context, request),
+    )
+
+
+async def _topics(context: Context, request: MetadataRequest) -> list[MetadataResponseTopic]:
+    asks_for_all = request.topics is None or (context.version == 0 and not request.topics)
+    if asks_for_all:
+        return [_describe(context, topic) for topic in context.broker.topics]
+    may_create = context.broker.settings.auto_create_topics and request.allow_auto_topic_creation
+    answers = []
+    for asked in request.topics or []:
+        try:
+            answers.append(_describe(context, await _find(context, asked, may_create=may_create)))
+        except StreamHouseError as problem:
+            answers.append(
+                MetadataResponseTopic(
+                    error_code=_code(problem), name=asked.name or None, topic_id=asked.topic_id
+                )
+            )
+    return answers
+
+
+async def _find(context: Context, asked: MetadataRequestTopic, *, may_create: bool) -> Topic:
+    topics = context.broker.topics
+    topic = find_topic(context.broker, asked.name or "", asked.topic_id)
+    if topic is not None:
+        return topic
+    if may_create:
+        return await topics.ensure(asked.name or "")
+    return topics.get(asked.name or "")
+
+
+def _code(problem: StreamHouseError) -> ErrorCode:
+    code = code_of(problem)
+    # What a client retries here is a leader that is not there yet, not a coordinator.
+    return ErrorCode.LEADER_NOT_AVAILABLE if code == ErrorCode.COORDINATOR_NOT_AVAILABLE else code
+
+
+def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
+    node_id = context.broker.identity.node_id
+    partitions = []
+    for index, leader in enumerate(context.broker.topics.leaders_of(topic)):
+        partitions.append(
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE if leader is not None else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=node_id if leader is not None else -1,
+                leader_epoch=leader.epoch if leader is not None else -1,
+                replica_nodes=[node_id],
+                isr_nodes=[node_id] if leader is not None else [],
+            )
+        )
+    return MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)

@@ -1,0 +1,115 @@
+"""OffsetFetch (9), versions 1 to 10: what was committed; several groups at once since version 8."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from streamhouse.metadata.store import CommittedOffset
+from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.names import TopicPartition
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.partitions import find_topic
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import offset_fetch as messages
+from streamhouse.wire.kafka.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_GROUPS_SINCE = 8
+_NOTHING = CommittedOffset(offset=-1, leader_epoch=-1, metadata="")
+
+
+async def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if context.version >= _GROUPS_SINCE:
+        return OffsetFetchResponse(groups=[await _group(context, group) for group in request.groups])
+    topics = request.topics
+    group = await _group(
+        context,
+        OffsetFetchRequestGroup(
+            group_id=request.group_id,
+            topics=None
+            if topics is None
+            else [
+                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+                for topic in topics
+            ],
+        ),
+    )
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )
+
+
+async def _group(context: Context, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    try:
+        committed = await context.broker.group_offsets.fetch_offsets(asked.group_id)
+    except StreamHouseError as problem:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code_of(problem))
+    topics = _all_committed(context, committed) if asked.topics is None else asked.topics
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id, topics=[_topic(context, topic, committed) for topic in topics]
+    )
+
+
+def _all_committed(
+    context: Context, committed: dict[TopicPartition, CommittedOffset]
+) -> list[OffsetFetchRequestTopics]:
+    by_topic: dict[UUID, list[int]] = {}
+    for partition in sorted(committed):
+        by_topic.setdefault(partition.topic_id, []).append(partition.partition)
+    topics = [(context.broker.topics.find_id(topic_id), partitions) for topic_id, partitions in by_topic.items()]
+    return [
+        OffsetFetchRequestTopics(name=topic.name, topic_id=topic.topic_id, partition_indexes=partitions)
+        for topic, partitions in topics
+        if topic is not None
+    ]
+
+
+def _topic(
+    context: Context, asked: OffsetFetchRequestTopics, committed: dict[TopicPartition, CommittedOffset]
+) -> OffsetFetchResponseTopics:
+    code = ErrorCode.NONE
+    try:
+        topic = find_topic(context.broker, asked.name, asked.topic_id)
+    except StreamHouseError as problem:
+        topic, code = None, code_of(problem)
+    partitions = []
+    for index in asked.partition_indexes:
+        found = committed.get(TopicPartition(topic.topic_id, index), _NOTHING) if topic is not None else _NOTHING
+        partitions.append(
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=found.offset,
+                committed_leader_epoch=found.leader_epoch,
+                metadata=found.metadata,
+                error_code=code,
+            )
+        )
+    return OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=partitions)

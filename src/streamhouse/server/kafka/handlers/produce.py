@@ -1,0 +1,158 @@
+"""Produce (0), versions 3 to 13: appends at once, answers when the records are durable.
+
+acks=0 gets no answer, and a closed connection if something was refused, as in Kafka. acks=1 and acks=all both wait for
+the WAL's sync: one leader, one copy, so they mean the same. Gaps: transactions are refused; the request's time-out
+is not used, since a reply waits only for the local disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamhouse.log.leader import Appended, PartitionLeader
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import CorruptBatch, NotLeader, StreamHouseError, Unsupported
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.partitions import find_leader
+from streamhouse.server.kafka.refusals import InvalidAcks
+from streamhouse.wire.kafka.frame import RequestHeader, encode_response
+from streamhouse.wire.kafka.messages import produce as messages
+from streamhouse.wire.kafka.messages.produce import (
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+if TYPE_CHECKING:
+    from streamhouse.server.kafka.session import KafkaSession, Reply
+
+API = APIS[messages.API_KEY]
+_VALID_ACKS = (-1, 0, 1)
+
+
+class PendingProduce:
+    """A request whose partitions become durable one by one; the last one sends the reply."""
+
+    __slots__ = ("_header", "_node_id", "_reply", "_request", "_unsettled", "outcomes")
+
+    def __init__(self, header: RequestHeader, request: ProduceRequest, reply: Reply | None, node_id: int) -> None:
+        self._header = header
+        self._request = request
+        self._reply = reply
+        self._node_id = node_id
+        self._unsettled = 1
+        self.outcomes: list[PartitionOutcome] = []
+
+    def expect(self, outcome: PartitionOutcome) -> None:
+        self.outcomes.append(outcome)
+        self._unsettled += 1
+
+    def settled(self) -> None:
+        self._unsettled -= 1
+        if self._unsettled == 0 and self._reply is not None:
+            self._reply.fill(self._encode())
+
+    def _encode(self) -> list[Buffer]:
+        outcomes = iter(self.outcomes)
+        response = ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[
+                        next(outcomes).response(data.index, self._node_id) for data in topic.partition_data
+                    ],
+                )
+                for topic in self._request.topic_data
+            ]
+        )
+        version = self._header.api_version
+        return encode_response(self._header.correlation_id, API, version, messages.encode_response(response, version))
+
+
+class PartitionOutcome:
+    """What became of one partition's batch."""
+
+    __slots__ = ("_pending", "appended", "leader", "problem")
+
+    def __init__(self, pending: PendingProduce) -> None:
+        self._pending = pending
+        self.leader: PartitionLeader | None = None
+        self.appended: Appended | None = None
+        self.problem: StreamHouseError | None = None
+
+    def durable(self) -> None:
+        self._pending.settled()
+
+    def failed(self, problem: StreamHouseError) -> None:
+        self.problem = problem
+        self._pending.settled()
+
+    def response(self, index: int, node_id: int) -> PartitionProduceResponse:
+        problem = self.problem
+        if problem is None:
+            assert self.appended is not None
+            assert self.leader is not None
+            return PartitionProduceResponse(
+                index=index,
+                base_offset=self.appended.base_offset,
+                log_append_time_ms=self.appended.append_time_ms,
+                log_start_offset=self.leader.log_start_offset,
+            )
+        leader = self.leader
+        return PartitionProduceResponse(
+            index=index,
+            error_code=code_of(problem),
+            base_offset=-1,
+            error_message=str(problem),
+            current_leader=LeaderIdAndEpoch(leader_id=node_id, leader_epoch=leader.epoch)
+            if isinstance(problem, NotLeader) and leader is not None
+            else LeaderIdAndEpoch(),
+        )
+
+
+def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int, *, owned: bool) -> None:
+    """Append every batch; the reply, if one is wanted, takes its place in the order of replies now."""
+    request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
+    reply = session.expect_reply() if request.acks != 0 else None
+    pending = PendingProduce(header, request, reply, session.broker.identity.node_id)
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            outcome = PartitionOutcome(pending)
+            pending.expect(outcome)
+            try:
+                if request.acks not in _VALID_ACKS:
+                    raise InvalidAcks(f"acks={request.acks} is not -1, 0 or 1")
+                if request.transactional_id is not None:
+                    raise Unsupported("transactions are not supported")
+                _append(session, topic, data, outcome, owned=owned)
+            except StreamHouseError as problem:
+                outcome.failed(problem)
+    pending.settled()
+    if reply is None and any(outcome.problem is not None for outcome in pending.outcomes):
+        session.connection.close()
+
+
+def _append(
+    session: KafkaSession,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    outcome: PartitionOutcome,
+    *,
+    owned: bool,
+) -> None:
+    broker = session.broker
+    leader = find_leader(broker, topic.name, topic.topic_id, data.index)
+    outcome.leader = leader
+    batch = data.records
+    if not isinstance(batch, memoryview):
+        raise CorruptBatch("a partition came without records")
+    outcome.appended = broker.produce(leader, batch, outcome, owned=owned)
+    if leader.buffer.is_full:
+        session.connection.pause_until(leader.buffer)
+    elif broker.buffer.is_full:
+        session.connection.pause_until(broker.buffer)

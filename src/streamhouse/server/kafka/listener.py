@@ -1,0 +1,82 @@
+"""The Kafka port: accepts connections, and drains them when the node stops."""
+
+from __future__ import annotations
+
+from streamhouse.broker.broker import Broker
+from streamhouse.log.budget import ByteBudget
+from streamhouse.model.errors import InvalidConfig, StorageUnavailable
+from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.kafka.context import Endpoint
+from streamhouse.server.kafka.routing import Router
+from streamhouse.server.kafka.session import KafkaSession
+from streamhouse.server.tcp import Connection, Listener
+
+_DRAIN_POLL_MS = 5
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+
+class KafkaListener:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks = TaskGroup("kafka")
+        self._sessions: dict[Connection, KafkaSession] = {}
+        self._router: Router
+        settings = broker.settings
+        self._listener = Listener(
+            name="kafka",
+            make_handler=self._session,
+            max_frame_bytes=settings.max_request_bytes,
+            receive_budget=ByteBudget(settings.receive_bytes),
+            max_connections=settings.max_connections,
+            idle_timeout_ms=settings.idle_timeout,
+            request_timeout_ms=settings.request_timeout,
+        )
+        self.endpoint: Endpoint
+
+    @property
+    def address(self) -> str:
+        return f"{self.endpoint.host}:{self.endpoint.port}"
+
+    async def start(self) -> None:
+        settings = self._broker.settings
+        # Clients may connect the moment the port is bound, so the router must be there before.
+        self._router = Router(self._broker, Endpoint("", 0))
+        try:
+            host, port = await self._listener.start(settings.host, settings.kafka_port)
+        except OSError as problem:
+            raise StorageUnavailable(
+                f"cannot listen on {settings.host}:{settings.kafka_port}: {problem.strerror}",
+                hint="stop what uses the port, or choose another with --kafka-port (0 picks a free one)",
+            ) from None
+        self.endpoint = _advertised(settings.advertise, _ANY_ADDRESS.get(host, host), port)
+        self._router.endpoint = self.endpoint
+
+    async def drain(self) -> None:
+        """Accept and read nothing new, answer what was received, then hang up."""
+        self._listener.stop_accepting()
+        for connection in list(self._listener.connections):
+            connection.pause()
+        sessions = [session for session in self._sessions.values() if not session.is_idle]
+        while any(not session.is_idle and session.connection.is_open for session in sessions):
+            await self._broker.clock.sleep_ms(_DRAIN_POLL_MS)
+        await self.close()
+
+    async def close(self) -> None:
+        await self._listener.close()
+        await self._tasks.cancel()
+
+    def _session(self, connection: Connection) -> KafkaSession:
+        session = KafkaSession(connection, self._router, self._tasks, self._sessions.pop)
+        self._sessions[connection] = session
+        return session
+
+
+def _advertised(advertise: str, host: str, port: int) -> Endpoint:
+    if not advertise:
+        return Endpoint(host, port)
+    name, separator, given_port = advertise.rpartition(":")
+    if not separator:
+        return Endpoint(advertise, port)
+    if not name or not given_port.isdigit() or not 0 < int(given_port) < 65536:
+        raise InvalidConfig(f"{advertise!r} is not an address to advertise", hint="write HOST or HOST:PORT")
+    return Endpoint(name, int(given_port))

@@ -1,0 +1,21 @@
+"""Errors that only Kafka tells apart: each has a code of its own there."""
+
+from __future__ import annotations
+
+from streamhouse.model.errors import InvalidInput, NotFound, StaleEpoch
+
+
+class InvalidAcks(InvalidInput):
+    pass
+
+
+class InvalidPartitions(InvalidInput):
+    pass
+
+
+class UnknownTopicId(NotFound):
+    pass
+
+
+class UnknownLeaderEpoch(StaleEpoch):
+    """The client has heard of a newer leader than this one."""

@@ -1,0 +1,117 @@
+"""Which handler answers which API; ApiVersions tells clients exactly this table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from streamhouse.broker.broker import Broker
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import MalformedRequest
+from streamhouse.server.kafka.context import Context, Endpoint
+from streamhouse.server.kafka.handlers import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+)
+from streamhouse.wire.kafka.frame import RequestHeader, encode_response
+from streamhouse.wire.kafka.messages.api_versions import ApiVersion
+from streamhouse.wire.kafka.registry import Api
+
+Handler = Callable[[Context, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    api: Api
+    handler: Handler
+
+
+def _routes(*handlers: tuple[Api, Handler]) -> Mapping[int, Route]:
+    return MappingProxyType({api.key: Route(api, handler) for api, handler in handlers})
+
+
+ROUTES = _routes(
+    (fetch.API, fetch.handle),
+    (list_offsets.API, list_offsets.handle),
+    (metadata.API, metadata.handle),
+    (offset_commit.API, offset_commit.handle),
+    (offset_fetch.API, offset_fetch.handle),
+    (find_coordinator.API, find_coordinator.handle),
+    (create_topics.API, create_topics.handle),
+    (delete_topics.API, delete_topics.handle),
+    (delete_records.API, delete_records.handle),
+    (init_producer_id.API, init_producer_id.handle),
+    (offset_for_leader_epoch.API, offset_for_leader_epoch.handle),
+    (describe_configs.API, describe_configs.handle),
+    (alter_configs.API, alter_configs.handle),
+    (describe_log_dirs.API, describe_log_dirs.handle),
+    (create_partitions.API, create_partitions.handle),
+    (incremental_alter_configs.API, incremental_alter_configs.handle),
+    (describe_cluster.API, describe_cluster.handle),
+    (describe_topic_partitions.API, describe_topic_partitions.handle),
+)
+
+
+def _advertised() -> list[ApiVersion]:
+    """What ApiVersions says: every routed API, Produce and ApiVersions itself."""
+    apis = [route.api for route in ROUTES.values()] + [produce.API, api_versions.API]
+    return [
+        ApiVersion(api_key=api.key, min_version=_advertised_min(api), max_version=api.max_version)
+        for api in sorted(apis, key=lambda api: api.key)
+    ]
+
+
+def _advertised_min(api: Api) -> int:
+    # librdkafka takes a broker without Produce v0 for one without compression; Kafka 4 tells it the same white lie.
+    return 0 if api is produce.API else api.min_version
+
+
+class Router:
+    def __init__(self, broker: Broker, endpoint: Endpoint) -> None:
+        self.broker = broker
+        self.endpoint = endpoint
+        self._advertised = _advertised()
+
+    def answer_now(self, header: RequestHeader, buffer: memoryview, end: int) -> list[Buffer] | None:
+        """The reply, if it can be given without waiting: a fetch from memory, the versions. Else None."""
+        if header.api is fetch.API:
+            request = fetch.decode_request(buffer, header.body_pos, end, header.api_version)
+            response = fetch.answer_now(Context(self.broker, self.endpoint, header), request)
+            if response is None:
+                return None
+            body = fetch.encode_response(response, header.api_version)
+            return encode_response(header.correlation_id, fetch.API, header.api_version, body)
+        if header.api_key == api_versions.API.key:
+            return api_versions.answer(header, self._advertised)
+        return None
+
+    async def answer(self, header: RequestHeader, request: memoryview) -> list[Buffer]:
+        if header.api_key == api_versions.API.key:
+            return api_versions.answer(header, self._advertised)
+        route = ROUTES.get(header.api_key)
+        if route is None or header.api is None:
+            raise MalformedRequest(f"API {header.api_key} is not supported in version {header.api_version}")
+        message = route.api.decode_request(request, header.body_pos, len(request), header.api_version)
+        response = await route.handler(Context(self.broker, self.endpoint, header), message)
+        body = route.api.encode_response(response, header.api_version)
+        return encode_response(header.correlation_id, route.api, header.api_version, body)

@@ -1,0 +1,178 @@
+"""One Kafka connection: requests in, replies out in the order of the requests.
+
+Produce appends at once, in the read callback, and its reply waits for the disk; so a connection's produces overlap.
+Every other request starts when all earlier ones are answered, as in Kafka; a fetch that finds its data in memory is
+answered in the read callback too, the rest by a coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import MalformedRequest
+from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.kafka.handlers import produce
+from streamhouse.server.kafka.routing import Router
+from streamhouse.server.tcp import Connection
+from streamhouse.wire.kafka.frame import RequestHeader, decode_request_header
+
+_log = logging.getLogger(__name__)
+_MAX_QUEUED_REQUESTS = 16
+_MAX_QUEUED_BYTES = 1024 * 1024
+_MAX_UNANSWERED_PRODUCES = 1000
+
+
+class Reply:
+    """A request's place in the order of replies, to be filled when its answer is known."""
+
+    __slots__ = ("_session", "buffers")
+
+    def __init__(self, session: KafkaSession) -> None:
+        self._session = session
+        self.buffers: list[Buffer] | None = None
+
+    def fill(self, buffers: list[Buffer]) -> None:
+        self.buffers = buffers
+        self._session.reply_filled()
+
+
+class KafkaSession:
+    def __init__(
+        self, connection: Connection, router: Router, tasks: TaskGroup, forget: Callable[[Connection], object]
+    ) -> None:
+        self.connection = connection
+        self._forget = forget
+        self.router = router
+        self.broker = router.broker
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._replies: deque[Reply] = deque()
+        self._sending = False
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._working = False
+        self._all_answered: asyncio.Future[None] | None = None
+        self._queue_full = False
+        self._too_many_unanswered = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing that was received is left to do."""
+        return not self._working and not self._replies
+
+    # --- requests ---
+
+    def frame(self, buffer: memoryview, start: int, end: int, *, owned: bool) -> None:
+        if self._working:
+            self._enqueue(bytes(buffer[start:end]))
+            return
+        header = decode_request_header(buffer, start, end)
+        if header.api is produce.API:
+            produce.handle(self, header, buffer, end, owned=owned)
+        elif self._replies or not self._answer_now(header, buffer, end):
+            self._enqueue(bytes(buffer[start:end]))
+
+    def frames_done(self) -> None:
+        self.broker.commit_appends()
+
+    def disconnected(self) -> None:
+        self._forget(self.connection)
+        self._queue.clear()
+        self._replies.clear()
+        self._note_answered()
+
+    def _answer_now(self, header: RequestHeader, buffer: memoryview, end: int) -> bool:
+        buffers = self.router.answer_now(header, buffer, end)
+        if buffers is None:
+            return False
+        self.connection.write(buffers)
+        return True
+
+    def _enqueue(self, request: bytes) -> None:
+        self._queue.append(request)
+        self._queued_bytes += len(request)
+        if not self._working:
+            self._working = True
+            self.connection.busy = True
+            self._tasks.start(self._work(), "requests")
+        elif not self._queue_full and (
+            len(self._queue) >= _MAX_QUEUED_REQUESTS or self._queued_bytes >= _MAX_QUEUED_BYTES
+        ):
+            self._queue_full = True
+            self.connection.pause()
+
+    def _dequeue(self) -> memoryview:
+        request = self._queue.popleft()
+        self._queued_bytes -= len(request)
+        if self._queue_full and not self._queue:
+            self._queue_full = False
+            self.connection.resume()
+        return memoryview(request)
+
+    async def _work(self) -> None:
+        """Answer what is queued, one request after the other."""
+        try:
+            while self._queue and self.connection.is_open:
+                request = self._dequeue()
+                header = decode_request_header(request, 0, len(request))
+                if header.api is produce.API:
+                    produce.handle(self, header, request, len(request), owned=False)
+                    self.broker.commit_appends()
+                    continue
+                await self._until_all_answered()
+                self.connection.write(await self.router.answer(header, request))
+        except MalformedRequest as problem:
+            _log.info("closing %s: %s", self.connection.peer, problem)
+            self.connection.abort()
+        except Exception:
+            _log.exception("closing %s after an unexpected error", self.connection.peer)
+            self.connection.abort()
+        finally:
+            self._working = False
+            self.connection.busy = False
+
+    async def _until_all_answered(self) -> None:
+        if self._replies:
+            self._all_answered = self._loop.create_future()
+            await self._all_answered
+
+    # --- replies ---
+
+    def expect_reply(self) -> Reply:
+        """The next place in the order of replies."""
+        reply = Reply(self)
+        self._replies.append(reply)
+        if len(self._replies) >= _MAX_UNANSWERED_PRODUCES and not self._too_many_unanswered:
+            self._too_many_unanswered = True
+            self.connection.pause()
+        return reply
+
+    def reply_filled(self) -> None:
+        """Send on the loop's next turn, so that the replies of one commit leave together."""
+        if not self._sending:
+            self._sending = True
+            self._loop.call_soon(self._send_filled)
+
+    def _send_filled(self) -> None:
+        self._sending = False
+        replies = self._replies
+        buffers: list[Buffer] = []
+        while replies and (filled := replies[0].buffers) is not None:
+            buffers += filled
+            replies.popleft()
+        if buffers:
+            self.connection.write(buffers)
+        if self._too_many_unanswered and len(replies) < _MAX_UNANSWERED_PRODUCES // 2:
+            self._too_many_unanswered = False
+            self.connection.resume()
+        if not replies:
+            self._note_answered()
+
+    def _note_answered(self) -> None:
+        if self._all_answered is not None:
+            if not self._all_answered.done():
+                self._all_answered.set_result(None)
+            self._all_answered = None

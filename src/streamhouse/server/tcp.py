@@ -1,0 +1,312 @@
+"""Length-prefixed frames over TCP: what every binary protocol here needs of a socket.
+
+One receive buffer serves the whole loop; a frame that does not fit in it gets memory of its own, which grows with
+what really arrives. Reading stops when a budget is used up and when replies are not taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from streamhouse.log.budget import ByteBudget
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import MalformedRequest
+
+_log = logging.getLogger(__name__)
+
+SIZE_BYTES = 4
+RECEIVE_BYTES = 256 * 1024
+# Frames of at least this size are received into memory of their own, which the log may keep.
+OWN_MEMORY_BYTES = 128 * 1024
+_FIRST_GROWTH_BYTES = 1024 * 1024
+# How much of a large reply is given to the transport at once, so that connections take turns.
+_WRITE_TURN_BYTES = 1024 * 1024
+_WRITE_LOW_WATER_BYTES = 256 * 1024
+
+
+class FrameHandler(Protocol):
+    """What a protocol does with a connection's frames."""
+
+    def frame(self, buffer: memoryview, start: int, end: int, *, owned: bool) -> None:
+        """One whole frame, without its size. Unless `owned`, the memory is only valid during the call."""
+
+    def frames_done(self) -> None:
+        """All frames that had arrived were handed over."""
+
+    def disconnected(self) -> None: ...
+
+
+class Listener:
+    """What the connections of one port share."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        make_handler: Callable[[Connection], FrameHandler],
+        max_frame_bytes: int,
+        receive_budget: ByteBudget,
+        max_connections: int,
+        idle_timeout_ms: int,
+        request_timeout_ms: int,
+    ) -> None:
+        self.name = name
+        self.make_handler = make_handler
+        self.max_frame_bytes = max_frame_bytes
+        self.receive_budget = receive_budget
+        self.max_connections = max_connections
+        self.idle_timeout_s = idle_timeout_ms / 1000
+        self.request_timeout_s = request_timeout_ms / 1000
+        self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self.connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=1024)
+        self._watch()
+        address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        return address
+
+    def stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def close(self) -> None:
+        self.stop_accepting()
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        for connection in list(self.connections):
+            connection.close()
+
+    def _watch(self) -> None:
+        """Close connections that are silent, or too slow with a request."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in list(self.connections):
+            connection.check_deadlines(now)
+        interval_s = min(1.0, self.request_timeout_s / 4, self.idle_timeout_s / 4)
+        self._watchdog = loop.call_later(interval_s, self._watch)
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._handler: FrameHandler | None = None
+        self._partial = b""
+        self._own: bytearray | None = None
+        self._own_view = memoryview(b"")
+        self._own_filled = 0
+        self._own_frame_bytes = 0
+        self._outbox: deque[Buffer] = deque()
+        self._writable = True
+        self._pauses = 0
+        self._last_active = self._loop.time()
+        self._request_since: float | None = None
+        self.busy = False
+
+    # --- reading ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have the methods of asyncio.Transport without being one.
+        transport = self._transport = cast(asyncio.Transport, transport)
+        transport.set_write_buffer_limits(high=_WRITE_TURN_BYTES, low=_WRITE_LOW_WATER_BYTES)
+        if len(self._listener.connections) >= self._listener.max_connections:
+            _log.warning("%s: refused a connection, there are %d", self._listener.name, len(self._listener.connections))
+            transport.abort()
+            return
+        self._listener.connections.add(self)
+        self._handler = self._listener.make_handler(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._own is not None:
+            return self._own_view[self._own_filled :]
+        buffer = self._listener.receive_buffer
+        held = len(self._partial)
+        buffer[:held] = self._partial
+        return buffer[held:]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._handler is None:
+            return
+        self._last_active = self._loop.time()
+        try:
+            if self._own is not None:
+                self._fill_own(nbytes)
+            else:
+                filled = len(self._partial) + nbytes
+                self._partial = b""
+                self._split(self._listener.receive_buffer, filled)
+            self._handler.frames_done()
+        except MalformedRequest as problem:
+            _log.info("%s: closing %s: %s", self._listener.name, self.peer, problem)
+            self.abort()
+
+    def _split(self, buffer: memoryview, filled: int) -> None:
+        """Hand over the whole frames in [0, filled) and keep the rest."""
+        assert self._handler is not None
+        position = 0
+        while filled - position >= SIZE_BYTES and self._transport is not None:
+            size = int.from_bytes(buffer[position : position + SIZE_BYTES], "big", signed=True)
+            if not 0 < size <= self._listener.max_frame_bytes:
+                raise MalformedRequest(f"a frame of {size} bytes is not between 1 and {self._listener.max_frame_bytes}")
+            end = position + SIZE_BYTES + size
+            if end > filled:
+                if size >= OWN_MEMORY_BYTES:
+                    self._begin_own(size, buffer[position + SIZE_BYTES : filled])
+                    return
+                break
+            self._handler.frame(buffer, position + SIZE_BYTES, end, owned=False)
+            position = end
+        self._partial = bytes(buffer[position:filled])
+        self._request_since = self._last_active if self._partial else None
+
+    def _begin_own(self, frame_bytes: int, received: memoryview) -> None:
+        self._own_frame_bytes = frame_bytes
+        self._own_filled = 0
+        self._own = bytearray()
+        self._request_since = self._last_active
+        self._grow_own(max(len(received), min(frame_bytes, _FIRST_GROWTH_BYTES)))
+        self._own_view[: len(received)] = received
+        self._own_filled = len(received)
+
+    def _grow_own(self, size_bytes: int) -> None:
+        """Memory follows what arrives, not what was promised: it doubles when it is full."""
+        assert self._own is not None
+        grown = bytearray(size_bytes)
+        grown[: self._own_filled] = self._own_view[: self._own_filled]
+        self._take_receive_budget(size_bytes - len(self._own))
+        self._own = grown
+        self._own_view = memoryview(grown)
+
+    def _fill_own(self, nbytes: int) -> None:
+        assert self._own is not None
+        assert self._handler is not None
+        self._own_filled += nbytes
+        if self._own_filled == self._own_frame_bytes:
+            view = self._own_view
+            self._release_own()
+            self._request_since = None
+            self._handler.frame(view, 0, len(view), owned=True)
+        elif self._own_filled == len(self._own):
+            self._grow_own(min(self._own_frame_bytes, 2 * len(self._own)))
+
+    def _take_receive_budget(self, size_bytes: int) -> None:
+        budget = self._listener.receive_budget
+        budget.take(size_bytes)
+        if budget.is_full:
+            self.pause_until(budget)
+
+    def _release_own(self) -> None:
+        if self._own is not None:
+            self._listener.receive_budget.give_back(len(self._own))
+            self._own = None
+            self._own_view = memoryview(b"")
+
+    # --- flow control ---
+
+    def pause_until(self, budget: ByteBudget) -> None:
+        """Stop reading until a budget has room."""
+        self.pause()
+        budget.when_free(self.resume)
+
+    def pause(self) -> None:
+        """Stop reading; each pause needs its own resume."""
+        self._pauses += 1
+        if self._pauses == 1 and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._pauses -= 1
+        if self._pauses == 0 and self._transport is not None and not self._transport.is_closing():
+            self._last_active = self._loop.time()
+            self._transport.resume_reading()
+
+    def check_deadlines(self, now: float) -> None:
+        if self._pauses:
+            return
+        listener = self._listener
+        if self._request_since is not None and now - self._request_since > listener.request_timeout_s:
+            _log.info("%s: closing %s: a request took too long to arrive", listener.name, self.peer)
+            self.abort()
+        elif not self.busy and now - self._last_active > listener.idle_timeout_s:
+            self.close()
+
+    # --- writing ---
+
+    def write(self, buffers: list[Buffer]) -> None:
+        """Send buffers, in order; large ones a turn at a time. They must not change any more."""
+        transport = self._transport
+        if transport is None:
+            return
+        if self._writable and not self._outbox and sum(map(len, buffers)) <= _WRITE_TURN_BYTES:
+            transport.writelines(buffers)
+        else:
+            self._outbox.extend(buffers)
+            self._write_turn()
+
+    def _write_turn(self) -> None:
+        while self._writable and self._outbox and self._transport is not None:
+            turn: list[Buffer] = []
+            room = _WRITE_TURN_BYTES
+            while self._outbox and room > 0:
+                buffer = self._outbox.popleft()
+                if len(buffer) > room:
+                    view = memoryview(buffer)
+                    self._outbox.appendleft(view[room:])
+                    buffer = view[:room]
+                turn.append(buffer)
+                room -= len(buffer)
+            self._transport.writelines(turn)
+            if self._outbox and self._writable:
+                self._loop.call_soon(self._write_turn)
+                return
+
+    def pause_writing(self) -> None:
+        """The peer does not take its replies: give it no more, and read no more from it."""
+        if self._writable:
+            self._writable = False
+            self.pause()
+
+    def resume_writing(self) -> None:
+        if not self._writable:
+            self._writable = True
+            self._write_turn()
+            self.resume()
+
+    # --- ending ---
+
+    @property
+    def peer(self) -> str:
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return f"{name[0]}:{name[1]}" if name else "a client"
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def close(self) -> None:
+        """After what was written is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._listener.connections.discard(self)
+        self._transport = None
+        self._outbox.clear()
+        self._release_own()
+        if self._handler is not None:
+            self._handler.disconnected()

@@ -1,0 +1,1 @@
+"""One suite per protocol, which every implementation passes."""

@@ -1,0 +1,1 @@
+"""What must hold when things break: kill, pause, corrupt, refuse, and a checker that judges what clients saw."""

@@ -1,0 +1,1 @@
+"""Batches, records and kernels that the tests of the format layer share."""

@@ -1,0 +1,1 @@
+"""Kafka messages to test with, and other people's codecs to hold ours against."""

@@ -1,0 +1,218 @@
+"""One node in a process of its own: start, wait until ready, kill, pause, stop, and start again on what it left."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from node.wait import HUNG_SECONDS, eventually
+
+_READY = "ready "
+_STDERR_SHOWN = 4000
+# Below the range that Linux takes for outgoing connections, so that a port stays ours while the node is down.
+_PORTS = range(12_000, 32_000)
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on, and that no outgoing connection will take."""
+    for _ in range(200):
+        port = random.choice(_PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port found")
+
+
+class NodeDied(AssertionError):
+    """The process ended before it was ready."""
+
+    def __init__(self, exit_code: int, stdout: str, stderr: str) -> None:
+        super().__init__(f"the node exited with {exit_code} before it was ready\n{stdout[-500:]}\n{stderr}")
+        self.exit_code = exit_code
+        self.stderr = stderr
+
+
+class Node:
+    """`with Node(directory, "--segment-bytes", "64KiB") as node:` starts a node and leaves nothing running.
+
+    `wrapper` is put before the command (strace, faketime); a later `start` may have another one."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *options: str,
+        env: Mapping[str, str] | None = None,
+        wrapper: Sequence[str] = (),
+        port: int | None = None,
+    ) -> None:
+        self.data_dir = data_dir
+        self.port = free_port() if port is None else port
+        self._options = options
+        self._env = dict(env or {})
+        self._wrapper = tuple(wrapper)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._logs = Path(tempfile.mkdtemp(prefix="node-logs-"))
+        self._pid: int | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None:
+            error.add_note(f"stderr of the node:\n{self.stderr()}")
+        self.close()
+
+    def close(self) -> None:
+        """Make sure that nothing of it runs."""
+        self._end_group()
+        shutil.rmtree(self._logs, ignore_errors=True)
+
+    # -- starting -----------------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        *more_options: str,
+        wrapper: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        wait: bool = True,
+    ) -> None:
+        """Start on the same directory and port as before; NodeDied if it ends instead of becoming ready."""
+        assert self._process is None or self._process.poll() is not None, "the node is already running"
+        self._end_group()
+        command = [*(self._wrapper if wrapper is None else wrapper), *serve_command(self.data_dir, self.port)]
+        # stderr goes on over all runs: a failure message should show the run before the crash as well.
+        with (self._logs / "stdout").open("wb") as stdout, (self._logs / "stderr").open("ab") as stderr:
+            self._process = subprocess.Popen(
+                [*command, *self._options, *more_options],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env={**clean_environment(), **self._env, **(env or {})},
+                start_new_session=True,
+            )
+        self._pid = None
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        eventually(self._ready_or_dead, "the node's ready line")
+
+    def _ready_or_dead(self) -> bool:
+        assert self._process is not None
+        exit_code = self._process.poll()
+        ready = [line for line in self.stdout().splitlines() if line.startswith(_READY)]
+        if ready:
+            fields = dict(field.split("=", 1) for field in ready[0].removeprefix(_READY).split())
+            self.port = int(fields["kafka"].rpartition(":")[2])
+        elif exit_code is not None:
+            raise NodeDied(exit_code, self.stdout(), self.stderr())
+        return bool(ready)
+
+    # -- looking ------------------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return ("127.0.0.1", self.port)
+
+    @property
+    def pid(self) -> int:
+        """The node's own process id, also when it runs below a wrapper."""
+        assert self._process is not None
+        if self._pid is None:
+            self._pid = self._find_pid(self._process.pid)
+        return self._pid
+
+    def _find_pid(self, launched: int) -> int:
+        def is_node(process: psutil.Process) -> bool:
+            return process.cmdline()[1:4] == ["-m", "streamhouse", "serve"]
+
+        family = [psutil.Process(launched), *psutil.Process(launched).children(recursive=True)]
+        return next((process.pid for process in family if is_node(process)), launched)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def rss_bytes(self) -> int:
+        return int(psutil.Process(self.pid).memory_info().rss)
+
+    def stdout(self) -> str:
+        return self._log("stdout")
+
+    def stderr(self) -> str:
+        return self._log("stderr")[-_STDERR_SHOWN:]
+
+    def _log(self, name: str) -> str:
+        log = self._logs / name
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    # -- ending -------------------------------------------------------------------------------------------------
+
+    def kill9(self) -> None:
+        """End it as a crash does: no handler runs, nothing is flushed."""
+        assert self._process is not None
+        if self.running:
+            os.kill(self.pid, signal.SIGKILL)
+        self.wait_exit()
+
+    def terminate(self) -> int:
+        """Ask it to drain and stop; returns its exit code."""
+        assert self._process is not None
+        os.kill(self.pid, signal.SIGTERM)
+        return self.wait_exit()
+
+    def wait_exit(self) -> int:
+        """The exit code, once it has ended by itself; a signal is the negative of its number."""
+        assert self._process is not None
+        return self._process.wait(HUNG_SECONDS)
+
+    def restart(self) -> None:
+        self.kill9()
+        self.start()
+
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _end_group(self) -> None:
+        """Wrapper and node share a session of their own; whatever of it is left goes."""
+        if self._process is None:
+            return
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait(HUNG_SECONDS)
+
+
+def serve_command(data_dir: Path, port: int) -> list[str]:
+    return [sys.executable, "-m", "streamhouse", "serve", "--data-dir", str(data_dir), "--kafka-port", str(port)]
+
+
+def clean_environment() -> dict[str, str]:
+    """Ours without what would change a node's settings behind a test's back."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("STREAMHOUSE_", "AWS_"))}

@@ -1,0 +1,1 @@
+"""Real servers for tests and benches: started on free loopback ports, stopped with their owner."""

@@ -1,0 +1,1 @@
+"""Turns Kafka's message definitions into the codecs of `streamhouse.wire.kafka.messages`."""
