@@ -103,7 +103,7 @@ class Server:
 
     @property
     def _name(self) -> str:
-        return f"{Path(self.command[0]).name} with process id {self.pid}"
+        return f"{Path(self.command[0]).name} with process id {self._process.pid}"
 
     def _end_of_log(self) -> str:
         return " ".join(self.log.read_text(errors="replace").splitlines()[-3:])

@@ -105,18 +105,18 @@ async def test_a_range_gives_exactly_its_bytes(objects: ObjectStore) -> None:
     assert await objects.get_range(KEY, 10, 10) == b""
 
 
-@pytest.mark.parametrize(("start", "end"), [(0, 11), (9, 11), (10, 11), (50, 60), (11, 11)])
-async def test_a_range_that_is_not_wholly_inside_is_corrupt_data(objects: ObjectStore, start: int, end: int) -> None:
+async def test_a_range_that_is_not_wholly_inside_is_corrupt_data(objects: ObjectStore) -> None:
     await objects.create(KEY, [b"0123456789"])
-    with pytest.raises(CorruptData):
-        await objects.get_range(KEY, start, end)
+    for start, end in ((0, 11), (9, 11), (10, 11), (50, 60), (11, 11)):
+        with pytest.raises(CorruptData):
+            await objects.get_range(KEY, start, end)
 
 
-@pytest.mark.parametrize(("start", "end"), [(-1, 2), (3, 2)])
-async def test_a_range_that_makes_no_sense_is_refused(objects: ObjectStore, start: int, end: int) -> None:
+async def test_a_range_that_makes_no_sense_is_refused(objects: ObjectStore) -> None:
     await objects.create(KEY, [b"0123456789"])
-    with pytest.raises(InvalidInput):
-        await objects.get_range(KEY, start, end)
+    for start, end in ((-1, 2), (3, 2)):
+        with pytest.raises(InvalidInput):
+            await objects.get_range(KEY, start, end)
 
 
 async def test_a_suffix_gives_the_last_bytes_and_the_whole_size(objects: ObjectStore) -> None:
@@ -189,25 +189,25 @@ async def test_deleting_what_is_not_there_is_no_error(objects: ObjectStore) -> N
     assert await keys_under(objects, "") == []
 
 
-@pytest.mark.parametrize("key", HOSTILE_KEYS)
-async def test_a_hostile_key_is_refused_by_every_call(objects: ObjectStore, key: str) -> None:
-    for call in (
-        objects.create(key, [b"x"]),
-        objects.get(key),
-        objects.get_range(key, 0, 1),
-        objects.get_suffix(key, 1),
-        objects.head(key),
-        objects.delete([key]),
-    ):
-        with pytest.raises(InvalidInput):
-            await call
+async def test_a_hostile_key_is_refused_by_every_call(objects: ObjectStore) -> None:
+    for key in HOSTILE_KEYS:
+        for call in (
+            objects.create(key, [b"x"]),
+            objects.get(key),
+            objects.get_range(key, 0, 1),
+            objects.get_suffix(key, 1),
+            objects.head(key),
+            objects.delete([key]),
+        ):
+            with pytest.raises(InvalidInput):
+                await call
     assert await keys_under(objects, "") == []
 
 
-@pytest.mark.parametrize("prefix", ["..", "/etc", "a/../..", "a\0"])
-async def test_a_hostile_prefix_is_refused(objects: ObjectStore, prefix: str) -> None:
-    with pytest.raises(InvalidInput):
-        await keys_under(objects, prefix)
+async def test_a_hostile_prefix_is_refused(objects: ObjectStore) -> None:
+    for prefix in ("..", "/etc", "a/../..", "a\0", "//"):
+        with pytest.raises(InvalidInput):
+            await keys_under(objects, prefix)
 
 
 async def test_the_names_that_topics_may_have_are_good_keys(objects: ObjectStore) -> None:

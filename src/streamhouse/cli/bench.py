@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamhouse.cli.console import print_json, print_note, print_table
-from streamhouse.cli.options import as_size_bytes, bootstrap_option, json_option
+from streamhouse.cli.options import as_size_bytes, bootstrap_option, json_option, run_async
 
 if TYPE_CHECKING:
     from streamhouse.cli.bench_run import BenchPlan, BenchResult
@@ -47,8 +47,6 @@ def bench(
       streamhouse bench --records 1000000 --size 1KiB --partitions 8 --compression lz4
       streamhouse bench --acks 1 --json
     """
-    import uvloop
-
     from streamhouse.cli.bench_run import BenchPlan, run_bench
     from streamhouse.client.partition_sender import Acks
     from streamhouse.format.compression import Codec
@@ -62,7 +60,7 @@ def bench(
         probe_count=0 if acks == "0" else probes,
         topic=topic,
     )
-    result: BenchResult = uvloop.run(run_bench(bootstrap, plan))
+    result = run_async(run_bench(bootstrap, plan))
     if as_json:
         print_json({"plan": _plan_as_json(plan), "result": asdict(result)})
     else:

@@ -184,5 +184,5 @@ def _percentile(ascending: Sequence[float], percent: int) -> float:
 
 
 def _seconds() -> float:
-    """The loop's monotonic clock: the runtime's counts milliseconds, and an acknowledgement may take less than one."""
+    """The loop's clock: the runtime's counts milliseconds, and an acknowledgement may take less than one."""
     return asyncio.get_running_loop().time()

@@ -40,7 +40,7 @@ def print_error(text: str) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
-    """Numbers go to the right; a heading is ours, a cell is data."""
+    """A column of numbers goes to the right, its numbers bare so that they can be pasted into the next command."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -53,7 +53,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]], *, ti
         title_justify="left",
     )
     for index, heading in enumerate(headings):
-        numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        numeric = bool(rows) and all(isinstance(row[index], int | None) for row in rows)
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
@@ -96,9 +96,7 @@ class _Bar:
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else escape_text(str(value))
+    return "-" if value is None else escape_text(str(value))
 
 
 def _console(*, stderr: bool = False) -> Console:

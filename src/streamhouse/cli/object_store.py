@@ -20,7 +20,10 @@ Result = TypeVar("Result")
 
 
 def read_object(settings: Settings, key: str) -> bytes:
-    return _with_store(settings, lambda store: store.get(key))
+    try:
+        return _with_store(settings, lambda store: store.get(key))
+    except NotFound as problem:
+        raise NotFound(problem.message, hint="`streamhouse segment list` shows the keys that there are") from None
 
 
 def list_objects(settings: Settings, prefix: str) -> list[ObjectInfo]:

@@ -80,6 +80,10 @@ class Cluster:
             "no broker answers: " + "; ".join(problem.message for problem in problems), hint=problems[0].hint
         )
 
+    def known_topic(self, name: str) -> TopicLeaders | None:
+        """What is known of a topic without asking."""
+        return self._topics.get(name)
+
     async def topic(self, name: str, *, create: bool = False) -> TopicLeaders:
         """What is known of a topic; the brokers are asked only if nothing is. `create` lets them make it."""
         known = self._topics.get(name)

@@ -43,14 +43,17 @@ class Producer:
         timestamp_ms: int | None = None,
     ) -> asyncio.Future[Delivered]:
         """Without a partition, the key decides; without a key, partitions take turns, a run of records each."""
-        size = _RECORD_OVERHEAD_BYTES + len(value or b"") + len(key or b"")
-        size += sum(len(name) + len(content or b"") + 4 for name, content in headers)
-        count = len((await self._cluster.topic(topic, create=True)).partitions)
+        size = _record_bytes(key, value, headers)
+        # Per record, awaiting what need not wait costs more than the rest of this method.
+        known = self._cluster.known_topic(topic) or await self._cluster.topic(topic, create=True)
+        count = len(known.partitions)
         if partition is None:
             partition = partition_for_key(key, count) if key is not None else self._next_keyless(topic, count, size)
         elif partition not in range(count):
             raise NotFound(f"{topic} has no partition {partition}", hint=f"it has 0 to {count - 1}")
-        await self._room_for(size)
+        if self._buffered_bytes + size > self._options.buffer_bytes:
+            await self._wait_for_room(size)
+        self._buffered_bytes += size
         record = Record(
             offset=0,
             timestamp_ms=self._cluster.clock.now_ms() if timestamp_ms is None else timestamp_ms,
@@ -91,11 +94,10 @@ class Producer:
         self._sticky[topic] = (partition, run_bytes + size_bytes)
         return partition
 
-    async def _room_for(self, size_bytes: int) -> None:
+    async def _wait_for_room(self, size_bytes: int) -> None:
         # A record larger than the whole buffer may go when it is alone.
         while self._buffered_bytes and self._buffered_bytes + size_bytes > self._options.buffer_bytes:
             await self._wait_progress()
-        self._buffered_bytes += size_bytes
 
     async def _wait_progress(self) -> None:
         self._progress.clear()
@@ -112,3 +114,15 @@ class Producer:
             self._senders[topic, partition] = sender
             self._tasks.start(sender.run(), f"{topic}/{partition}")
         return sender
+
+
+def _record_bytes(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
+    """About what the record takes in a batch and here; the sizes that count are the broker's."""
+    size = _RECORD_OVERHEAD_BYTES
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    for name, content in headers:
+        size += len(name) + len(content or b"")
+    return size

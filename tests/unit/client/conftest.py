@@ -156,7 +156,9 @@ class FakeBroker:
         partitions = [
             list_offsets.ListOffsetsPartitionResponse(
                 partition_index=wanted.partition_index,
-                offset=self._end(self.batches[topic.name, wanted.partition_index]) if wanted.timestamp == _LATEST else 0,
+                offset=self._end(self.batches[topic.name, wanted.partition_index])
+                if wanted.timestamp == _LATEST
+                else 0,
             )
             for wanted in topic.partitions
         ]

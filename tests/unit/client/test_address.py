@@ -22,7 +22,9 @@ def test_addresses_are_read_in_order(text: str, addresses: list[Address]) -> Non
     assert list(parse_bootstrap(text)) == addresses
 
 
-@pytest.mark.parametrize("text", ["", "a:", ":9092", "a:0", "a:65536", "a:b", "::1:9092", "http://a:9092", "a b:1", "a:1,"])
+@pytest.mark.parametrize(
+    "text", ["", "a:", ":9092", "a:0", "a:65536", "a:b", "::1:9092", "http://a:9092", "a b:1", "a:1,"]
+)
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput, match="HOST:PORT"):
         parse_bootstrap(text)

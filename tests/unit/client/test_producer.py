@@ -108,9 +108,7 @@ def test_every_codec_can_be_read_back(fake_broker: Any, codec: Codec) -> None:
     fake_broker.topics = {"orders": 1}
     values = [b"the same again " * 10] * 20
 
-    with_producer(
-        fake_broker, lambda producer: send_all(producer, "orders", values), ProducerOptions(codec=codec)
-    )
+    with_producer(fake_broker, lambda producer: send_all(producer, "orders", values), ProducerOptions(codec=codec))
 
     assert values_in(fake_broker, "orders") == values
     assert {header.codec for header in fake_broker.headers("orders", 0)} == {codec}
