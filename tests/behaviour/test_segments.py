@@ -253,7 +253,7 @@ async def test_a_segment_that_makes_no_sense_is_refused(metadata: MetadataStore)
         replace(good, segment=replace(good.segment, size_bytes=2**63)),
     ):
         with pytest.raises(InvalidInput):
-            await metadata.commit_segments([segment_commit(lease, 0, 10), wrong])
+            await metadata.commit_segments([wrong, segment_commit(lease, 10, 20)])
     assert await metadata.load_segments(partition) == []
 
 

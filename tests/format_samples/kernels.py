@@ -22,9 +22,7 @@ class Kernel(NamedTuple):
 COMPILED = Kernel(_decode.decode_sections, _encode.encode_rows, _scan.scan_entries, _scan.scan_run)
 TWIN = Kernel(decode_twin.decode_sections, encode_twin.encode_rows, scan_twin.scan_entries, scan_twin.scan_run)
 
-both_kernels = pytest.mark.parametrize(
-    "chosen", [pytest.param(COMPILED, id="compiled"), pytest.param(TWIN, id="twin")]
-)
+both_kernels = pytest.mark.parametrize("chosen", [pytest.param(COMPILED, id="compiled"), pytest.param(TWIN, id="twin")])
 
 
 @contextmanager

@@ -13,14 +13,14 @@ import msgspec
 from hypothesis import strategies as st
 
 from streamhouse.wire.kafka.codes import ErrorCode
-from streamhouse.wire.kafka.primitives import Buffer, Records
+from streamhouse.wire.kafka.primitives import Buffer
 from streamhouse.wire.kafka.registry import APIS
 
 _TOOLS = Path(__file__).parents[2] / "tools"
 sys.path.insert(0, str(_TOOLS))  # the parser of the definitions is the generator's
 
 from generate_kafka_messages import load_definition  # noqa: E402
-from kafka_messages.definitions import Field, Message, Struct, snake_case  # noqa: E402
+from kafka_messages.definitions import Field, Struct, snake_case  # noqa: E402
 
 _INTEGERS = {
     "int8": st.integers(-(2**7), 2**7 - 1),
@@ -110,10 +110,6 @@ def messages(case: Case) -> st.SearchStrategy[msgspec.Struct]:
     return _structs(case, structs, structs[definition.name])
 
 
-def definition_of(case: Case) -> Message:
-    return load_definition(case.name)
-
-
 def _structs(case: Case, structs: dict[str, Struct], struct: Struct) -> st.SearchStrategy[msgspec.Struct]:
     present = [field for field in struct.fields if case.version in field.versions]
     values = {field.name: _values(case, structs, field) for field in present}
@@ -133,9 +129,3 @@ def _values(case: Case, structs: dict[str, Struct], field: Field) -> st.SearchSt
     if field.is_array:
         values = st.lists(values, max_size=3)
     return st.none() | values if case.version in field.nullable else values
-
-
-def with_plain_bytes(records: Records | None) -> bytes | None:
-    if records is None:
-        return None
-    return b"".join(records) if isinstance(records, list) else bytes(records)

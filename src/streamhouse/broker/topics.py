@@ -10,7 +10,7 @@ from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import TopicStore
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, NotLeader
-from streamhouse.model.names import TopicPartition, check_topic_name
+from streamhouse.model.names import check_topic_name
 from streamhouse.model.topic import MAX_PARTITIONS, Topic, check_config, effective_config
 from streamhouse.runtime.entropy import new_uuid
 
@@ -30,6 +30,7 @@ class Topics:
         self._default_partitions = default_partitions
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
+        self._leaders_by_key: dict[bytes, Sequence[PartitionLeader | None]] = {}
         self._changes = asyncio.Lock()
 
     def opened(self, topics: Iterable[Topic]) -> None:
@@ -57,13 +58,17 @@ class Topics:
 
     def leader(self, topic: Topic | None, partition: int) -> PartitionLeader:
         """The leader of a partition, if it is this node; else the error that says why not."""
-        if topic is not None:
-            leader = self._engine.leadership.leaders.get(TopicPartition(topic.topic_id, partition))
-            if leader is not None:
-                return leader
-            if 0 <= partition < topic.partition_count:
-                raise NotLeader(f"this agent does not lead {topic.name}/{partition}")
-        raise NotFound(f"there is no partition {partition} of {topic.name if topic else 'that topic'}")
+        if topic is None or not 0 <= partition < topic.partition_count:
+            raise NotFound(f"there is no partition {partition} of {topic.name if topic else 'that topic'}")
+        leader = self._engine.leadership.leaders_of(topic)[partition]
+        if leader is None:
+            raise NotLeader(f"this agent does not lead {topic.name}/{partition}")
+        return leader
+
+    def leader_by_key(self, key: bytes, partition: int) -> PartitionLeader | None:
+        """The same for the hot path, by a topic's encoded name or id; None leaves it to others to say why not."""
+        leaders = self._leaders_by_key.get(key)
+        return leaders[partition] if leaders is not None and 0 <= partition < len(leaders) else None
 
     def config_of(self, topic: Topic) -> dict[str, str]:
         """Every config, with the node's defaults where the topic has none of its own."""
@@ -109,6 +114,8 @@ class Topics:
             await self._store.delete_topic(topic.topic_id)
             self._by_name.pop(topic.name, None)
             self._by_id.pop(topic.topic_id, None)
+            self._leaders_by_key.pop(topic.name.encode(), None)
+            self._leaders_by_key.pop(topic.topic_id.bytes, None)
             self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))
 
     async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
@@ -122,11 +129,10 @@ class Topics:
             self._engine.leadership.reconfigure(changed)
 
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
-        leaders = self._engine.leadership.leaders
-        return [
-            leaders.get(TopicPartition(topic.topic_id, partition)) for partition in range(topic.partition_count)
-        ]
+        return self._engine.leadership.leaders_of(topic)
 
     def _remember(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self._leaders_by_key[topic.name.encode()] = self.leaders_of(topic)
+        self._leaders_by_key[topic.topic_id.bytes] = self.leaders_of(topic)

@@ -6,7 +6,7 @@ import dataclasses
 
 import click
 
-from streamhouse.cli.console import print_json, print_table
+from streamhouse.cli.console import print_json, print_line, print_table
 from streamhouse.cli.options import json_option
 from streamhouse.cli.settings import DEFAULT_SOURCE, EffectiveSettings, show_setting
 from streamhouse.cli.settings_options import effective_settings, settings_options
@@ -31,6 +31,8 @@ def config(config_file: str | None, changed: bool, as_json: bool, **given: str |
     names.sort(key=list(setting_kinds()).index)
     if as_json:
         print_json({name: _as_json(effective, name) for name in names})
+    elif not names:
+        print_line("every setting has its default")
     else:
         shown = {name: show_setting(name, getattr(effective.settings, name)) for name in names}
         print_table(("setting", "value", "source"), [(name, shown[name], effective.sources[name]) for name in names])

@@ -68,9 +68,9 @@ def print_facts(facts: Sequence[tuple[str, object]]) -> None:
 
 
 @contextmanager
-def progress_bar(description: str, total: int | None) -> Iterator[Progress]:
+def progress_bar(description: str, total: int | None, *, visible: bool = True) -> Iterator[Progress]:
     """A bar on stderr while the work lasts; silent where stderr is no terminal."""
-    if not sys.stderr.isatty():
+    if not visible or not sys.stderr.isatty():
         yield _Silent()
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

@@ -70,7 +70,9 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments or bool(os.environ.get("STREAMHOUSE_DEBUG"))
     try:
-        result = cli.main(arguments, prog_name="streamhouse", standalone_mode=False)
+        # Not `cli.main`, which takes interruptions and closed pipes for itself.
+        with cli.make_context("streamhouse", list(arguments)) as context:
+            result = cli.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as request:
@@ -101,6 +103,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _usage_failure(problem: click.ClickException) -> int:
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        print(problem.format_message())
+        return EXIT_USAGE
     hint = ""
     if isinstance(problem, click.UsageError) and problem.ctx is not None:
         hint = f" (see `{problem.ctx.command_path} --help`)"

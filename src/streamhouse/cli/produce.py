@@ -82,7 +82,7 @@ def produce(
     else:
         separator = None if key_separator is None else _bytes(key_separator)
         inputs = _lines(fixed_key, separator)
-    report = _Report(as_json=as_json, each=single or as_json)
+    report = _Report(as_json=as_json, prints_each=single or as_json)
     options = _options(compression, acks, timeout, single=single)
     try:
         run_async(_produce(bootstrap, topic, inputs, header_pairs, partition, options, report))
@@ -93,9 +93,9 @@ def produce(
 class _Report:
     """One line for a single record; for many, a line per partition at the end, or a JSON object per record."""
 
-    def __init__(self, *, as_json: bool, each: bool) -> None:
+    def __init__(self, *, as_json: bool, prints_each: bool) -> None:
+        self.prints_each = prints_each
         self._as_json = as_json
-        self._each = each
         self._ranges: dict[int, tuple[int, int | None, int | None]] = {}
 
     def add(self, delivered: Delivered) -> None:
@@ -103,7 +103,7 @@ class _Report:
             import json
 
             print(json.dumps({"partition": delivered.partition, "offset": delivered.offset}))
-        elif self._each:
+        elif self.prints_each:
             print_line(f"partition {delivered.partition} offset {_shown(delivered.offset)}")
         else:
             count, first, _ = self._ranges.get(delivered.partition, (0, delivered.offset, None))
@@ -135,7 +135,9 @@ async def _produce(
             progress.advance(1)
 
     async with Cluster.connect(bootstrap) as cluster, Producer(cluster, options) as producer:
-        with progress_bar(f"producing to {topic}", None) as progress:
+        # A bar would write over what is typed, and over a result that is printed for each record.
+        visible = not report.prints_each and not sys.stdin.isatty()
+        with progress_bar(f"producing to {topic}", None, visible=visible) as progress:
             async for several in inputs:
                 for record in several:
                     sent = await producer.send(

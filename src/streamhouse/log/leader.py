@@ -192,6 +192,8 @@ class PartitionLeader:
     # --- uploading ---
 
     def upload_is_due(self) -> bool:
+        if self.high_watermark == self.committed_end:
+            return False  # what is buffered is not durable yet
         age_ms = self._clock.monotonic_ms() - self._buffered_since_ms
         return is_due(self.buffered_bytes, age_ms, self.config.segment_bytes, self.config.segment_age_ms)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from uuid import UUID
 
 from streamhouse.core.placement.lease import writable_until_ms
 from streamhouse.log.leader import LogResources, PartitionLeader
@@ -39,10 +40,17 @@ class Leadership:
         self._resources = resources
         self._leases: dict[TopicPartition, Lease] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
+        self._by_topic: dict[UUID, list[PartitionLeader | None]] = {}
 
     @property
     def leaders(self) -> Mapping[TopicPartition, PartitionLeader]:
         return self._leaders
+
+    def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
+        """A topic's leaders by partition, None where this agent does not lead; kept up to date while it exists."""
+        if topic.topic_id not in self._by_topic:
+            self._by_topic[topic.topic_id] = [None] * topic.partition_count
+        return self._by_topic[topic.topic_id]
 
     async def load(self, topics: Iterable[Topic]) -> list[PartitionLeader]:
         """Take the leases of these topics' partitions and build their leaders, who may not write before `lead`.
@@ -71,6 +79,8 @@ class Leadership:
             leader.writable_until_ms = asked_at_ms  # not before `lead`
             self._leases[lease.partition] = lease
             self._leaders[lease.partition] = leader
+            self.leaders_of(topic)
+            self._by_topic[topic.topic_id][lease.partition.partition] = leader
             loaded.append(leader)
         for partition in topics_by_partition.keys() - self._leases.keys():
             _log.warning("another agent leads %s/%d", topics_by_partition[partition].name, partition.partition)
@@ -116,11 +126,11 @@ class Leadership:
         """Stop leading a topic that was deleted."""
         for partition in range(topic.partition_count):
             self._drop(TopicPartition(topic.topic_id, partition), problem)
+        self._by_topic.pop(topic.topic_id, None)
 
     def reconfigure(self, topic: Topic) -> None:
         config = self._config_of(topic)
-        for partition in range(topic.partition_count):
-            leader = self._leaders.get(TopicPartition(topic.topic_id, partition))
+        for leader in self.leaders_of(topic):
             if leader is not None:
                 leader.config = config
 
@@ -160,6 +170,7 @@ class Leadership:
         self._leases.pop(partition, None)
         leader = self._leaders.pop(partition, None)
         if leader is not None:
+            self._by_topic[partition.topic_id][partition.partition] = None
             leader.remove(problem)
 
 

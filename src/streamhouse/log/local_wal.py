@@ -61,7 +61,7 @@ class LocalWal:
         self._live.extend(recovered)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._notify_fd, self._on_completions)
-        file = await asyncio.to_thread(self._files.create, 0, prewritten=False)
+        file = await asyncio.to_thread(self._files.create_first)
         self._use(file, first_position)
         self._writer.kick()
 
@@ -146,7 +146,7 @@ class LocalWal:
             await asyncio.to_thread(self._files.remove, outgrown)
         for wait_ms in backoff_ms(limit_ms=1_000):
             try:
-                self._spare = await asyncio.to_thread(self._files.create, size_bytes, prewritten=True)
+                self._spare = await asyncio.to_thread(self._files.create, size_bytes)
                 break
             except OSError as problem:
                 if self._backlog:
@@ -209,7 +209,7 @@ class LocalWal:
             if self._in_flight:
                 continue
             try:
-                file = await asyncio.to_thread(self._files.create, 0, prewritten=True)
+                file = await asyncio.to_thread(self._files.create)
             except OSError as problem:
                 _log.warning("still no new WAL file: %s", problem)
                 continue

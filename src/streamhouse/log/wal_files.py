@@ -11,6 +11,7 @@ from streamhouse.format.wal_entry import FILE_HEADER_BYTES
 _SUFFIX = ".wal"
 _ZEROS = bytes(1024 * 1024)
 _KEPT_SPARES = 2
+_FIRST_FILE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -38,15 +39,21 @@ class WalFiles:
         self._retired: list[WalFile] = []
         self._next_sequence = max((sequence for sequence, _ in wal_paths(directory)), default=0) + 1
 
-    def create(self, size_bytes: int, *, prewritten: bool) -> WalFile:
-        """The next file, empty. Blocks written before make each later fdatasync cheaper: it has no size and no extent
-        to note, so files are written through once, unless the caller is in a hurry, and reused."""
+    def create_first(self) -> WalFile:
+        """A small one, made quickly, to start with."""
+        return self._create(min(_FIRST_FILE_BYTES, self._file_bytes))
+
+    def create(self, needed_bytes: int = 0) -> WalFile:
+        """The next file, empty, of the usual size or what is needed."""
+        return self._create(max(needed_bytes, self._file_bytes))
+
+    def _create(self, size_bytes: int) -> WalFile:
         sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
         path = self._directory / f"{sequence:020d}{_SUFFIX}"
-        if self._retired and size_bytes <= self._file_bytes:
+        if self._retired and size_bytes == self._file_bytes:
             file = self._reuse(self._retired.pop(), sequence, path)
         else:
-            file = self._make(sequence, path, max(size_bytes, self._file_bytes), prewritten)
+            file = self._make(sequence, path, size_bytes)
         self._sync_directory()
         return file
 
@@ -73,14 +80,12 @@ class WalFiles:
         os.rename(file.path, path)
         return WalFile(sequence, path, file.fd, file.size_bytes)
 
-    def _make(self, sequence: int, path: Path, size_bytes: int, prewritten: bool) -> WalFile:
+    def _make(self, sequence: int, path: Path, size_bytes: int) -> WalFile:
+        """Written through once: an fdatasync is cheaper where it has no size and no extents to note."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            if prewritten:
-                for start in range(0, size_bytes, len(_ZEROS)):
-                    os.pwrite(fd, _ZEROS[: size_bytes - start], start)
-            else:
-                os.ftruncate(fd, size_bytes)
+            for start in range(0, size_bytes, len(_ZEROS)):
+                _write_fully(fd, _ZEROS[: size_bytes - start], start)
             os.fsync(fd)
         except OSError:
             os.close(fd)
@@ -94,3 +99,9 @@ class WalFiles:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _write_fully(fd: int, data: bytes, at: int) -> None:
+    while data:
+        written = os.pwrite(fd, data, at)
+        data, at = data[written:], at + written

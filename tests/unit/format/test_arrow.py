@@ -47,7 +47,9 @@ def test_the_values_are_not_copied() -> None:
 
 
 def test_timestamps_beyond_microseconds_become_the_nearest_that_exist() -> None:
-    table = to_arrow(columns_of([Record(0, 2**62, None, None), Record(1, -(2**62), None, None), Record(2, 7, None, None)]))
+    table = to_arrow(
+        columns_of([Record(0, 2**62, None, None), Record(1, -(2**62), None, None), Record(2, 7, None, None)])
+    )
     assert table.column("timestamp").cast(pa.int64()).to_pylist() == [
         (2**63 - 1) // 1000 * 1000,
         -((2**63 - 1) // 1000 * 1000),

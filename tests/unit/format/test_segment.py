@@ -22,6 +22,7 @@ from streamhouse.format.segment import (
     encode_segment,
     index_in,
 )
+from streamhouse.format.segment_index import encode_footer
 from streamhouse.model.errors import CorruptBatch, CorruptData, Unsupported
 
 
@@ -68,7 +69,9 @@ def test_the_ends_of_a_segment_have_the_documented_bytes() -> None:
     block = content[8 : 8 + BLOCK_HEADER_BYTES]
     assert block[:8] == (100).to_bytes(8, "big")
     assert int.from_bytes(block[8:12], "big") == len(log(1)[0])
-    assert block[20:24] == crc32c(block[:20] + content[32 : 32 + int.from_bytes(block[12:16], "big")]).to_bytes(4, "big")
+    assert block[20:24] == crc32c(block[:20] + content[32 : 32 + int.from_bytes(block[12:16], "big")]).to_bytes(
+        4, "big"
+    )
 
 
 def test_one_suffix_read_and_one_range_read_serve_a_fetch() -> None:
@@ -211,8 +214,6 @@ def test_a_timestamp_is_found_in_the_first_block_that_reaches_it() -> None:
 
 def resealed_footer(content: bytes, **changes: int) -> bytes:
     """The segment with another footer whose CRC is right: what only a sanity check can refuse."""
-    from streamhouse.format.segment_index import encode_footer
-
     return content[:-FOOTER_BYTES] + encode_footer(decode_footer(content, len(content))._replace(**changes))
 
 

@@ -47,9 +47,7 @@ class WalFile:
         self.bytes += content
         base_offset = int.from_bytes(content[:8], "big")
         end_offset = base_offset + int.from_bytes(content[23:27], "big") + 1
-        self.batches.append(
-            WalBatch(position, topic_id, partition, start, len(self.bytes), base_offset, end_offset)
-        )
+        self.batches.append(WalBatch(position, topic_id, partition, start, len(self.bytes), base_offset, end_offset))
         return self
 
     def mark(self) -> WalFile:

@@ -51,14 +51,17 @@ class Database:
     async def open(cls, dsn: str) -> Database:
         """Connected, and its schema brought up to date. Errors never show the DSN, which has the password in it."""
         try:
+            # No connection is kept for its own sake: asyncpg would log each failure to restore it.
             pool = await asyncpg.create_pool(
                 dsn,
-                min_size=1,
+                min_size=0,
                 max_size=_POOL_SIZE,
                 timeout=_CONNECT_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
                 server_settings=_SERVER_SETTINGS,
             )
+            async with pool.acquire(timeout=_CONNECT_SECONDS):
+                pass
         except _REFUSED as problem:
             raise InvalidConfig(
                 f"PostgreSQL refuses us: {problem}", hint="check the user, the password and that the database exists"

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from streamhouse.log.leader import PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
 from streamhouse.runtime.tasks import TaskGroup
@@ -68,6 +69,8 @@ class KafkaSession:
     def frame(self, buffer: memoryview, start: int, end: int, *, owned: bool) -> None:
         if self._working:
             self._enqueue(bytes(buffer[start:end]))
+            return
+        if produce.handle_common(self, buffer, start, end, owned=owned):
             return
         header = decode_request_header(buffer, start, end)
         if header.api is produce.API:
@@ -138,6 +141,13 @@ class KafkaSession:
         if self._replies:
             self._all_answered = self._loop.create_future()
             await self._all_answered
+
+    def pause_while_full(self, leader: PartitionLeader) -> None:
+        """Read no more while the partition, or the node, holds as much as it may."""
+        if leader.buffer.is_full:
+            self.connection.pause_until(leader.buffer)
+        elif self.broker.buffer.is_full:
+            self.connection.pause_until(self.broker.buffer)
 
     # --- replies ---
 

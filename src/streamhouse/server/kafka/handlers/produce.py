@@ -7,6 +7,7 @@ is not used, since a reply waits only for the local disk."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
@@ -25,6 +26,7 @@ from streamhouse.wire.kafka.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from streamhouse.wire.kafka.produce_scan import encode_reply, scan
 from streamhouse.wire.kafka.registry import APIS
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 API = APIS[messages.API_KEY]
 _VALID_ACKS = (-1, 0, 1)
+_TOPIC_IDS_SINCE = 13
+_NO_ID = UUID(int=0)
 
 
 class PendingProduce:
@@ -115,6 +119,73 @@ class PartitionOutcome:
         )
 
 
+class CommonProduce:
+    """A request with one batch, whose reply was encoded when its batch was appended."""
+
+    __slots__ = ("_correlation_id", "_partition", "_reply", "_topic", "_version", "encoded")
+
+    def __init__(self, reply: Reply | None, version: int, correlation_id: int, topic: bytes, partition: int) -> None:
+        self._reply = reply
+        self._version = version
+        self._correlation_id = correlation_id
+        self._topic = topic
+        self._partition = partition
+        self.encoded = b""
+
+    def durable(self) -> None:
+        if self._reply is not None:
+            self._reply.fill([self.encoded])
+
+    def failed(self, problem: StreamHouseError) -> None:
+        """Rare, so this takes the general way."""
+        if self._reply is None:
+            return
+        names_by_id = self._version >= _TOPIC_IDS_SINCE
+        response = ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name="" if names_by_id else self._topic.decode(),
+                    topic_id=UUID(bytes=self._topic) if names_by_id else _NO_ID,
+                    partition_responses=[
+                        PartitionProduceResponse(
+                            index=self._partition,
+                            error_code=code_of(problem),
+                            base_offset=-1,
+                            error_message=str(problem),
+                        )
+                    ],
+                )
+            ]
+        )
+        body = messages.encode_response(response, self._version)
+        self._reply.fill(encode_response(self._correlation_id, API, self._version, body))
+
+
+def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: int, *, owned: bool) -> bool:
+    """Append a request of the most common shape; False if it is another request, or wrong, or not led here."""
+    found = scan(buffer, start, end)
+    if found is None:
+        return False
+    version, correlation_id, acks, topic, partition, batch_start, batch_end, header = found
+    leader = session.broker.topics.leader_by_key(topic, partition)
+    if leader is None:
+        return False
+    reply = session.expect_reply() if acks != 0 else None
+    produce = CommonProduce(reply, version, correlation_id, topic, partition)
+    try:
+        base_offset, append_time_ms = leader.append(buffer[batch_start:batch_end], header, produce, owned=owned)
+    except StreamHouseError as problem:
+        produce.failed(problem)
+        if reply is None:
+            session.connection.close()
+        return True
+    produce.encoded = encode_reply(
+        version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset
+    )
+    session.pause_while_full(leader)
+    return True
+
+
 def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int, *, owned: bool) -> None:
     """Append every batch; the reply, if one is wanted, takes its place in the order of replies now."""
     request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
@@ -152,7 +223,4 @@ def _append(
     if not isinstance(batch, memoryview):
         raise CorruptBatch("a partition came without records")
     outcome.appended = broker.produce(leader, batch, outcome, owned=owned)
-    if leader.buffer.is_full:
-        session.connection.pause_until(leader.buffer)
-    elif broker.buffer.is_full:
-        session.connection.pause_until(broker.buffer)
+    session.pause_while_full(leader)

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from aiokafka.record import default_records as aiokafka_records
 from format_samples.kernels import Kernel, both_kernels, using
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import default_records as kafka_python_records
 
@@ -29,7 +29,9 @@ rows = st.lists(
         st.integers(0, 2**45),
         blobs,
         blobs,
-        st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), blobs), max_size=3).map(tuple),
+        st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), blobs), max_size=3).map(
+            tuple
+        ),
     ),
     min_size=1,
     max_size=30,
@@ -39,6 +41,7 @@ rows = st.lists(
 @clients
 @every_codec
 @both_kernels
+@settings(max_examples=25)
 @given(records=rows)
 def test_their_batches_decode_here(client: ModuleType, codec: Codec, chosen: Kernel, records: list[Record]) -> None:
     builder = client.DefaultRecordBatchBuilder(2, int(codec), False, -1, -1, -1, 10**6)
@@ -53,6 +56,7 @@ def test_their_batches_decode_here(client: ModuleType, codec: Codec, chosen: Ker
 @clients
 @every_codec
 @both_kernels
+@settings(max_examples=25)
 @given(records=rows)
 def test_our_batches_decode_there(client: ModuleType, codec: Codec, chosen: Kernel, records: list[Record]) -> None:
     with using(chosen):
@@ -68,6 +72,7 @@ def test_our_batches_decode_there(client: ModuleType, codec: Codec, chosen: Kern
 
 @clients
 @both_kernels
+@settings(max_examples=25)
 @given(records=rows)
 def test_uncompressed_batches_are_the_same_bytes(client: ModuleType, chosen: Kernel, records: list[Record]) -> None:
     builder = client.DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 10**6)

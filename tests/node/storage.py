@@ -1,0 +1,158 @@
+"""What a node leaves behind: the rows and objects of its stores, read past the node, and whether they agree."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import asyncpg
+import boto3
+from services.seaweed import S3Bucket
+
+# I3: committed ranges are contiguous and disjoint, and their epochs never decrease.
+_SEAMS = """
+    SELECT topic, partition_id, base_offset, previous_end, epoch, previous_epoch FROM (
+        SELECT topic, partition_id, base_offset, epoch,
+               lag(end_offset) OVER log AS previous_end, lag(epoch) OVER log AS previous_epoch
+        FROM segments WINDOW log AS (PARTITION BY topic_id, partition_id ORDER BY base_offset)
+    ) AS ranges
+    WHERE previous_end <> base_offset OR previous_epoch > epoch
+"""
+# The committed end of a partition is where its last segment ends, and its start is not before its first.
+_ENDS = """
+    SELECT p.topic, p.partition_id, p.log_start_offset, p.high_watermark, min(s.base_offset), max(s.end_offset)
+    FROM partitions p JOIN segments s ON s.topic_id = p.topic_id AND s.partition_id = p.partition_id
+    GROUP BY p.topic, p.partition_id, p.log_start_offset, p.high_watermark
+    HAVING max(s.end_offset) <> p.high_watermark OR min(s.base_offset) > p.log_start_offset
+"""
+_SEGMENTS = """
+    SELECT topic, partition_id, base_offset, end_offset, size_bytes, object_key, epoch FROM segments
+    ORDER BY topic, partition_id, base_offset
+"""
+
+
+class Segment(NamedTuple):
+    topic: str
+    partition: int
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    object_key: str
+    epoch: int
+
+
+class Storage(Protocol):
+    """Where one node keeps what outlives it."""
+
+    options: Sequence[str]
+    """What `serve` must be told to use it."""
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]: ...
+
+    def object_sizes(self) -> dict[str, int]: ...
+
+    def read_object(self, key: str) -> bytes: ...
+
+    def write_object(self, key: str, content: bytes | None) -> None:
+        """Put other bytes in an object's place; None removes it."""
+
+
+class EmbeddedStorage:
+    """SQLite and a directory, both under the data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.options: Sequence[str] = ()
+        self._database = data_dir / "metadata.db"
+        self._objects = data_dir / "objects"
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(self._database, timeout=30)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    def object_sizes(self) -> dict[str, int]:
+        files = [path for path in self._objects.rglob("*.strm") if path.is_file()]
+        return {str(path.relative_to(self._objects)): path.stat().st_size for path in files}
+
+    def read_object(self, key: str) -> bytes:
+        return (self._objects / key).read_bytes()
+
+    def write_object(self, key: str, content: bytes | None) -> None:
+        path = self._objects / key
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+
+
+class ServiceStorage:
+    """PostgreSQL and S3. `endpoint` and `dsn` may lead the node over a proxy; the test itself goes straight."""
+
+    def __init__(self, dsn: str, bucket: S3Bucket, *, node_dsn: str = "", node_endpoint: str = "") -> None:
+        self.options: Sequence[str] = (
+            "--metadata", node_dsn or dsn,
+            "--objects", f"{bucket.url}/log",
+            "--s3-endpoint", node_endpoint or bucket.endpoint,
+            "--s3-region", bucket.region,
+            "--s3-access-key-id", bucket.access_key_id,
+            "--s3-secret-access-key", bucket.secret_access_key,
+        )  # fmt: skip
+        self._dsn = dsn
+        self._bucket = bucket.name
+        self._client = boto3.client(
+            "s3",
+            endpoint_url=bucket.endpoint,
+            region_name=bucket.region,
+            aws_access_key_id=bucket.access_key_id,
+            aws_secret_access_key=bucket.secret_access_key,
+        )
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        async def run() -> list[tuple[Any, ...]]:
+            connection = await asyncpg.connect(self._dsn)
+            try:
+                return [tuple(row) for row in await connection.fetch(sql)]
+            finally:
+                await connection.close()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, run()).result()
+
+    def object_sizes(self) -> dict[str, int]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix="log/")
+        found = [item for page in pages for item in page.get("Contents", ())]
+        return {item["Key"].removeprefix("log/"): item["Size"] for item in found}
+
+    def read_object(self, key: str) -> bytes:
+        content: bytes = self._client.get_object(Bucket=self._bucket, Key=f"log/{key}")["Body"].read()
+        return content
+
+    def write_object(self, key: str, content: bytes | None) -> None:
+        if content is None:
+            self._client.delete_object(Bucket=self._bucket, Key=f"log/{key}")
+        else:
+            self._client.put_object(Bucket=self._bucket, Key=f"log/{key}", Body=content)
+
+
+def segments_of(storage: Storage, topic: str | None = None) -> list[Segment]:
+    segments = [Segment(*row) for row in storage.query(_SEGMENTS)]
+    return [segment for segment in segments if topic in (None, segment.topic)]
+
+
+def committed_records(storage: Storage, topic: str) -> int:
+    return sum(segment.end_offset - segment.base_offset for segment in segments_of(storage, topic))
+
+
+def assert_rows_and_objects_agree(storage: Storage) -> None:
+    """I3: the log has no seams. I7: every row has its object, with the right size."""
+    assert storage.query(_SEAMS) == [], "seams in the log (topic, partition, base, previous end, epoch, previous epoch)"
+    assert storage.query(_ENDS) == [], "partitions that do not end where their segments end"
+    sizes = storage.object_sizes()
+    for segment in segments_of(storage):
+        assert sizes.get(segment.object_key) == segment.size_bytes, f"row and object disagree: {segment}"
