@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from bench.batches import order_values
 from bench.native import finished
@@ -19,7 +19,7 @@ CALL_RECORDS = 2_000
 QUEUE_RECORDS = 400_000
 STALL_SECONDS = 60.0
 USAGE = """python -m bench.confluent_client produce ADDRESS TOPIC PARTITIONS VALUE_BYTES CODEC SECONDS
-python -m bench.confluent_client consume ADDRESS TOPIC PARTITIONS RECORDS"""
+python -m bench.confluent_client consume ADDRESS TOPIC PARTITIONS RECORDS SECONDS"""
 
 
 def measure_produce(address: str, topic: str, partitions: int, value_bytes: int, codec: str, seconds: float) -> Any:
@@ -27,9 +27,9 @@ def measure_produce(address: str, topic: str, partitions: int, value_bytes: int,
     return _in_own_process("produce", address, topic, partitions, value_bytes, codec, seconds)
 
 
-def measure_consume(address: str, topic: str, partitions: int, records: int) -> Any:
-    """Reads that many records from the start of the topic."""
-    return _in_own_process("consume", address, topic, partitions, records)
+def measure_consume(address: str, topic: str, partitions: int, records: int, seconds: float) -> Any:
+    """Reads the topic's records from its start, for about that long."""
+    return _in_own_process("consume", address, topic, partitions, records, seconds)
 
 
 def _in_own_process(*arguments: object) -> Any:
@@ -70,30 +70,39 @@ def produce(
     return {"records": sent, "seconds": elapsed, "cpu_seconds": _cpu_seconds() - cpu}
 
 
-def consume(address: str, topic: str, partitions: int, records: int) -> dict[str, float]:
+def consume(address: str, topic: str, partitions: int, records: int, seconds: float) -> dict[str, float]:
+    """Reads the topic from its start, again and again until the time is over, whole passes only.
+
+    A pass counts from its first message: how long a client takes to connect and to seek is not asked here."""
     consumer = Consumer(
         {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False, "error_cb": _fail}
     )
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    cpu, start = _cpu_seconds(), time.perf_counter()
-    seen = seen_bytes = 0
-    progress = start
-    while seen < records:
+    start_of_topic = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
+    seen, elapsed, used = 0, 0.0, 0.0
+    while elapsed < seconds:
+        consumer.assign(start_of_topic)
+        pass_seen = len(_next_messages(consumer))
+        cpu, start = _cpu_seconds(), time.perf_counter()
+        while pass_seen < records:
+            pass_seen += len(_next_messages(consumer))
+        elapsed += time.perf_counter() - start
+        used += _cpu_seconds() - cpu
+        seen += pass_seen
+    consumer.close()
+    return {"records": seen, "seconds": elapsed, "cpu_seconds": used}
+
+
+def _next_messages(consumer: Consumer) -> list[Message]:
+    deadline = time.monotonic() + STALL_SECONDS
+    while time.monotonic() < deadline:
         messages = consumer.consume(10_000, timeout=0.2)
         for message in messages:
             error = message.error()
             if error is not None:
                 raise KafkaException(error)
-            seen_bytes += len(message)
-        seen += len(messages)
-        now = time.perf_counter()
-        progress = now if messages else progress
-        if now - progress > STALL_SECONDS:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{seen} of {records} records arrived"))
-    elapsed = time.perf_counter() - start
-    used = _cpu_seconds() - cpu
-    consumer.close()
-    return {"records": seen, "bytes": seen_bytes, "seconds": elapsed, "cpu_seconds": used}
+        if messages:
+            return messages
+    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"nothing arrived for {STALL_SECONDS:g} s"))
 
 
 def _fail(error: KafkaError) -> None:
@@ -110,8 +119,8 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["produce", address, topic, partitions, value_bytes, codec, seconds]:
             result = produce(address, topic, int(partitions), int(value_bytes), codec, float(seconds))
-        case ["consume", address, topic, partitions, records]:
-            result = consume(address, topic, int(partitions), int(records))
+        case ["consume", address, topic, partitions, records, seconds]:
+            result = consume(address, topic, int(partitions), int(records), float(seconds))
         case _:
             raise SystemExit(USAGE)
     print(json.dumps(result))

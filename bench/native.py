@@ -48,8 +48,18 @@ def finished(process: subprocess.Popen[str]) -> dict[str, float]:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise NativeFailed(f"{process.args!r} did not end within {HUNG_SECONDS} s") from None
+        raise NativeFailed(f"{_shown(process)} did not end within {HUNG_SECONDS} s") from None
     if process.returncode:
-        raise NativeFailed(f"{process.args!r} ended with {process.returncode}: {errors.strip()}")
+        raise NativeFailed(f"{_shown(process)} ended with {process.returncode}: {last_lines(errors)}")
     measured: dict[str, float] = json.loads(output)
     return measured
+
+
+def _shown(process: subprocess.Popen[str]) -> str:
+    assert isinstance(process.args, list)
+    return " ".join(map(str, process.args))
+
+
+def last_lines(text: str, count: int = 3) -> str:
+    """The end of a log, which is where the reason is, on one line."""
+    return " | ".join(text.strip().splitlines()[-count:])

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
+from bench.native import last_lines
+
 READY = re.compile(r"ready kafka=(?P<host>[^\s:]+):(?P<port>\d+)")
 START_SECONDS = 300.0
 STOP_SECONDS = 120.0
@@ -106,7 +108,7 @@ class Server:
         return f"{Path(self.command[0]).name} with process id {self._process.pid}"
 
     def _end_of_log(self) -> str:
-        return " ".join(self.log.read_text(errors="replace").splitlines()[-3:])
+        return last_lines(self.log.read_text(errors="replace"))
 
     def _close_output(self) -> None:
         if self._process.stdout is not None:

@@ -23,6 +23,8 @@ FILL_PATIENCE_SECONDS = 180
 RECOVERY_PARTITIONS = 16
 FLAT = at_most(1.3)
 MB = 1_000_000
+SHORTEST_SECONDS = 0.01
+"""Less than this cannot be told from the noise of a start."""
 
 
 def rows(run: Run) -> Iterator[Row]:
@@ -129,7 +131,7 @@ def _recovery(run: Run) -> Iterator[Row]:
             node.kill()
         limit = checked_read_bytes_per_second(sorted(path for path in (data_dir / "wal").rglob("*") if path.is_file()))
         with serving(start_node(data_dir, *flags)) as node:
-            speeds[size_bytes] = written / max(node.start_seconds - empty_start, 1e-6)
+            speeds[size_bytes] = written / max(node.start_seconds - empty_start, SHORTEST_SECONDS)
     smallest, largest = min(speeds), max(speeds)
     yield Row(
         scenario="growth",

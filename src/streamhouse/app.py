@@ -90,9 +90,7 @@ class Node:
         topics.opened(existing)
         self.broker = Broker(
             settings=settings,
-            identity=Identity(
-                cluster_id=await metadata.cluster_id(), node_id=settings.node_id, agent_id=agent_id
-            ),
+            identity=Identity(cluster_id=await metadata.cluster_id(), node_id=settings.node_id, agent_id=agent_id),
             clock=self._clock,
             metadata=metadata,
             engine=self.engine,

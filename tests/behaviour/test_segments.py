@@ -131,6 +131,16 @@ async def test_a_late_commit_after_a_takeover_changes_no_row(
     await refused(segment_commit(zombie, 5, 10))
 
 
+async def test_a_late_commit_of_the_same_agents_former_process_changes_no_row(
+    metadata: MetadataStore, other_process: MetadataStore, refused: Refused
+) -> None:
+    (partition,) = await make_topic(metadata)
+    before_restart = await acquire(metadata, partition)
+    after_restart = await acquire(other_process, partition)
+    await refused(segment_commit(before_restart, 0, 10))
+    assert await other_process.commit_segments([segment_commit(after_restart, 0, 5)]) == [None]
+
+
 async def test_a_commit_without_the_live_lease_at_its_epoch_changes_no_row(
     metadata: MetadataStore, metadata_kind: MetadataStoreKind, refused: Refused
 ) -> None:

@@ -91,9 +91,7 @@ class Topics:
             if name in self._by_name:
                 raise AlreadyExists(f"topic {name!r} exists already")
             if validate_only:
-                return Topic(
-                    name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0
-                )
+                return Topic(name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0)
             topic = await self._store.create_topic(name, new_uuid(), count, overrides)
             await self._engine.lead_topics([topic])
             self._remember(topic)

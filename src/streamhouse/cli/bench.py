@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.console import print_json, print_note, print_table
+from streamhouse.cli.console import print_json, print_line, print_note, print_table
 from streamhouse.cli.options import as_size_bytes, bootstrap_option, json_option, run_async
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def _print_result(plan: BenchPlan, result: BenchResult) -> None:
     if result.latencies is not None:
         latencies = result.latencies
         shown = (latencies.p50, latencies.p95, latencies.p99, latencies.max)
+        print_line("")
         print_table(
             ("acknowledged after (ms)", "p50", "p95", "p99", "max"),
             [("one record at a time", *(f"{value:.2f}" for value in shown))],

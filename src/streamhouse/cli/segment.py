@@ -134,6 +134,7 @@ def _print_segment(report: SegmentReport) -> None:
             ("index", f"{footer.index_bytes} bytes at {footer.index_position}"),
         ]
     )
+    print_line("")
     print_table(
         ("block", "first offset", "records", "batches", "position", "stored", "raw", "codec", "state"),
         [
@@ -157,6 +158,7 @@ def _print_records(report: SegmentReport, format_text: str) -> None:
     from streamhouse.cli.segment_report import segment_records
 
     render = record_renderer(format_text, escape=sys.stdout.isatty())
+    print_line("")
     sys.stdout.flush()
     for record in segment_records(report):
         sys.stdout.buffer.write(render(record))

@@ -216,10 +216,12 @@ def _print_description(description: TopicDescription) -> None:
             ("offsets held", records),
         ]
     )
+    print_line("")
     print_table(
         ("partition", "leader", "epoch", "start offset", "end offset"),
         [(p.partition, p.leader, p.leader_epoch, p.start_offset, p.end_offset) for p in description.partitions],
     )
+    print_line("")
     _print_configs(description)
 
 

@@ -50,6 +50,7 @@ def show(files: tuple[Path, ...], data_dir: Path, entries: bool, as_json: bool) 
     else:
         _print_files(reports)
         if entries:
+            print_line("")
             _print_entries(reports)
     damaged = [report for report in reports if not report.is_sound]
     for report in damaged:

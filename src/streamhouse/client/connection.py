@@ -212,6 +212,7 @@ class Connection:
             pending = self._pending.popleft()
             if not pending.answer.done():
                 pending.answer.set_exception(problem)
+                pending.answer.exception()  # a caller that still waits to send hears of it there, and not here
 
 
 async def _dial(address: Address, timeout_ms: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

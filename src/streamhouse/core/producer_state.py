@@ -49,9 +49,7 @@ class ProducerTable:
     def get(self, producer_id: int) -> Producer | None:
         return self._producers.get(producer_id)
 
-    def check(
-        self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int
-    ) -> ProducedBatch | None:
+    def check(self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int) -> ProducedBatch | None:
         """None if the batch is the next one; the earlier batch if it is a repeat; raises if it is neither."""
         producer = self._producers.get(producer_id)
         if producer is None:

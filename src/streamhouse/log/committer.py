@@ -60,4 +60,4 @@ class SegmentCommitter:
             except Unavailable as problem:
                 _log.warning("cannot register %d segments, trying again: %s", len(commits), problem)
                 await self._clock.sleep_ms(wait_ms)
-        raise AssertionError("backoff is endless")
+        raise AssertionError("the waits are endless")

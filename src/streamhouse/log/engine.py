@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from streamhouse.format.wal_entry import WalBatch
@@ -24,7 +23,7 @@ from streamhouse.log.uploader import Uploader
 from streamhouse.log.wal import WalOwner
 from streamhouse.log.wal_files import WalFile
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import CorruptData, StreamHouseError
+from streamhouse.model.errors import CorruptData, NotLeader, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic
@@ -34,6 +33,7 @@ from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
 _THREADS = 4
+_SYNC_POLL_MS = 2
 
 
 class LogEngine:
@@ -58,7 +58,7 @@ class LogEngine:
             if wal_directory is None
             else LocalWal(wal_directory, settings.wal_file_bytes, clock, self._relieve_wal)
         )
-        self.buffer = ByteBudget(settings.buffer_bytes)
+        self.buffer = ByteBudget(settings.buffer_bytes, self._relieve_buffer)
         self.reader = SegmentReader(objects, settings.cache_bytes, self._threads)
         self._committer = SegmentCommitter(metadata, clock)
         self.uploader = Uploader(
@@ -67,7 +67,6 @@ class LogEngine:
             committer=self._committer,
             clock=clock,
             threads=self._threads,
-            garbage_grace_ms=settings.garbage_grace,
         )
         self.leadership = Leadership(
             agent_id=agent_id,
@@ -98,7 +97,7 @@ class LogEngine:
 
     async def start(self, topics: Iterable[Topic]) -> None:
         """Lead every partition, with what the WAL still holds of it."""
-        leaders = await self.leadership.load(topics)
+        leaders = await self._take_leases(topics)
         if isinstance(self.wal, LocalWal):
             assert self._wal_directory is not None
             recovered = await asyncio.to_thread(self._recover, self._wal_directory)
@@ -112,14 +111,31 @@ class LogEngine:
             if leader.buffered_bytes and leader.upload_is_due():
                 self.uploader.due(leader)
 
+    async def _take_leases(self, topics: Iterable[Topic]) -> list[PartitionLeader]:
+        """All of them: those of an agent that is gone are waited for until they run out."""
+        topics = list(topics)
+        deadline_ms = self._clock.monotonic_ms() + 2 * self._settings.lease_ttl
+        leaders: list[PartitionLeader] = []
+        while True:
+            leaders += await self.leadership.load(topics)
+            others = self.leadership.not_led(topics)
+            if not others:
+                return leaders
+            if self._clock.monotonic_ms() > deadline_ms:
+                raise NotLeader(
+                    f"another agent holds {len(others)} partitions, {others[0]} among them",
+                    hint="stop it, or give this node another metadata store",
+                )
+            _log.warning("waiting for the leases of %d partitions, which another agent holds", len(others))
+            await self._clock.sleep_ms(min(1000, self._settings.lease_ttl / 4))
+
     async def lead_topics(self, topics: Sequence[Topic]) -> None:
         """Take up the partitions of new topics."""
         await self.leadership.lead(await self.leadership.load(topics))
 
     async def flush(self) -> None:
         """Until everything that is durable now is in the object store."""
-        leaders = list(self.leadership.leaders.values())
-        await asyncio.gather(*(self.uploader.flush(leader) for leader in leaders))
+        await asyncio.gather(*(self.uploader.flush(leader) for leader in self._leaders()))
 
     async def stop(self) -> None:
         """Flush (as long as the shutdown may take; the WAL keeps the rest), release, end."""
@@ -127,6 +143,8 @@ class LogEngine:
         self.wal.kick()
         try:
             async with asyncio.timeout(self._settings.shutdown_timeout / 1000):
+                while any(leader.next_offset > leader.high_watermark for leader in self._leaders()):
+                    await self._clock.sleep_ms(_SYNC_POLL_MS)
                 await self.flush()
                 await self.leadership.release()
         except TimeoutError:
@@ -147,8 +165,11 @@ class LogEngine:
         await self.wal.close()
         self._threads.shutdown(wait=False)
 
+    def _leaders(self) -> list[PartitionLeader]:
+        return list(self.leadership.leaders.values())
+
     def _recover(self, directory: Path) -> Recovered:
-        return recover(directory, partial(self._replay))
+        return recover(directory, self._replay)
 
     def _replay(self, entry: WalBatch, batch: memoryview, file: WalFile) -> None:
         leader = self.leadership.leaders.get(TopicPartition(entry.topic_id, entry.partition))
@@ -162,6 +183,12 @@ class LogEngine:
             )
         leader.replay(batch)
         file.pins[leader] = entry.end_offset
+
+    def _relieve_buffer(self) -> None:
+        """Many partitions, each below its segment size, may fill the node's memory together."""
+        for leader in self._leaders():
+            if leader.buffered_bytes:
+                self.uploader.due(leader)
 
     def _relieve_wal(self, owners: Iterable[WalOwner]) -> None:
         for owner in list(owners):

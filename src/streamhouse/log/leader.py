@@ -25,7 +25,7 @@ from streamhouse.log.tail import Tail
 from streamhouse.log.tail_memory import TailMemory
 from streamhouse.log.wal import Wal
 from streamhouse.metadata.store import PartitionRow, SegmentRow
-from streamhouse.model.errors import BatchTooLarge, NotLeader, StreamHouseError
+from streamhouse.model.errors import BatchTooLarge, NotLeader, OffsetOutOfRange, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig
 from streamhouse.runtime.clock import Clock
@@ -172,7 +172,7 @@ class PartitionLeader:
             self._repeats = [repeat for repeat in self._repeats if repeat[0] > end_offset]
             for _, acknowledgement in ready:
                 acknowledgement.durable()
-        if self.buffered_bytes >= self.config.segment_bytes:
+        if self.buffered_bytes >= self._segment_bytes:
             self._upload_due(self)
         self._notify_watchers()
 
@@ -195,7 +195,7 @@ class PartitionLeader:
         if self.high_watermark == self.committed_end:
             return False  # what is buffered is not durable yet
         age_ms = self._clock.monotonic_ms() - self._buffered_since_ms
-        return is_due(self.buffered_bytes, age_ms, self.config.segment_bytes, self.config.segment_age_ms)
+        return is_due(self.buffered_bytes, age_ms, self._segment_bytes, self.config.segment_age_ms)
 
     def unuploaded(self, max_bytes: int) -> list[memoryview]:
         """The oldest durable batches that are in no segment yet."""
@@ -223,9 +223,12 @@ class PartitionLeader:
     def unwatch(self, changed: Callable[[], None]) -> None:
         self._watchers.pop(changed, None)
 
-    def segment_index_of(self, offset: int) -> int:
-        """Which segment holds an offset below `committed_end`."""
-        return max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
+    def segment_at(self, offset: int) -> SegmentRow:
+        """The segment that holds an offset below `committed_end`, if it has not been dropped."""
+        index = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
+        if index < 0:
+            raise OffsetOutOfRange(f"offset {offset} of {self.topic}/{self.partition.partition} was deleted")
+        return self.segments[index]
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """(the largest known epoch not above the one asked for, where its records end); (-1, -1) if there is none."""
@@ -253,6 +256,11 @@ class PartitionLeader:
         self._notify_watchers()
 
     # --- inside ---
+
+    @property
+    def _segment_bytes(self) -> int:
+        """Never so much that the buffer would be full before it is reached."""
+        return min(self.config.segment_bytes, self.buffer.limit_bytes // 2)
 
     def _check_leading(self) -> None:
         if self.removed or self._clock.monotonic_ms() >= self.writable_until_ms:

@@ -55,11 +55,12 @@ class Leadership:
     async def load(self, topics: Iterable[Topic]) -> list[PartitionLeader]:
         """Take the leases of these topics' partitions and build their leaders, who may not write before `lead`.
 
-        A partition whose lease another agent holds is left out."""
+        A partition that is led already, or whose lease another agent holds, is left out."""
         topics_by_partition = {
             TopicPartition(topic.topic_id, partition): topic
             for topic in topics
-            for partition in range(topic.partition_count)
+            for partition, leader in enumerate(self.leaders_of(topic))
+            if leader is None
         }
         asked_at_ms = self._clock.monotonic_ms()
         leases = await self._metadata.acquire_leases(self._agent_id, list(topics_by_partition), self._ttl_ms)
@@ -79,12 +80,18 @@ class Leadership:
             leader.writable_until_ms = asked_at_ms  # not before `lead`
             self._leases[lease.partition] = lease
             self._leaders[lease.partition] = leader
-            self.leaders_of(topic)
             self._by_topic[topic.topic_id][lease.partition.partition] = leader
             loaded.append(leader)
-        for partition in topics_by_partition.keys() - self._leases.keys():
-            _log.warning("another agent leads %s/%d", topics_by_partition[partition].name, partition.partition)
         return loaded
+
+    def not_led(self, topics: Iterable[Topic]) -> list[str]:
+        """The partitions of these topics that this agent does not lead."""
+        return [
+            f"{topic.name}/{partition}"
+            for topic in topics
+            for partition, leader in enumerate(self.leaders_of(topic))
+            if leader is None
+        ]
 
     async def lead(self, leaders: Sequence[PartitionLeader]) -> None:
         """Let loaded (and recovered) leaders write."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from streamhouse.core.retention import retained_from
 from streamhouse.format.object_keys import SEGMENTS_PREFIX, parse_segment_key
@@ -57,7 +58,7 @@ class Maintenance:
             await self._clock.sleep_ms(interval_ms)
             for leader in list(self._leadership.leaders.values()):
                 leader.producers.expire(self._clock.now_ms())
-                await self._attempt(lambda leader=leader: self.apply_retention(leader))  # type: ignore[misc]
+                await self._attempt(partial(self.apply_retention, leader))
             await self._attempt(self.remove_garbage)
             if self._clock.monotonic_ms() - last_orphan_search_ms >= self._garbage_grace_ms:
                 last_orphan_search_ms = self._clock.monotonic_ms()
@@ -79,9 +80,7 @@ class Maintenance:
 
     async def move_log_start(self, leader: PartitionLeader, log_start_offset: int) -> None:
         """Rows first, objects after the grace period: a reader that is at it now may finish."""
-        dropped = await self._store.advance_log_start(
-            leader.partition, self._agent_id, leader.epoch, log_start_offset
-        )
+        dropped = await self._store.advance_log_start(leader.partition, self._agent_id, leader.epoch, log_start_offset)
         leader.log_start_moved(log_start_offset, len(dropped))
         if dropped:
             _log.info("%s/%d: dropped %d segments", leader.topic, leader.partition.partition, len(dropped))
@@ -105,7 +104,7 @@ class Maintenance:
                 continue
             if partition not in known:
                 known[partition] = {row.object_key for row in await self._store.load_segments(partition)}
-            if item.key not in known[partition]:
+            if item.key not in known[partition] and item.key not in self._uploader.keys_under_way:
                 orphans.append(item.key)
         garbage = set(await self._store.list_garbage(0, 1_000_000))
         orphans = [key for key in orphans if key not in garbage]

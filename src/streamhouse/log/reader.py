@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from itertools import pairwise
 
-from streamhouse.format.batch import first_batch_at, iter_headers, whole_batches
+from streamhouse.format.batch import first_batch_at, iter_headers, read_header, whole_batches
 from streamhouse.format.records import decode_records
 from streamhouse.format.segment import decode_block
 from streamhouse.format.segment_index import (
@@ -47,26 +47,29 @@ class SegmentReader:
 
     async def read(self, leader: PartitionLeader, offset: int, max_bytes: int) -> list[Buffer]:
         """Whole batches from the one that holds `offset` on, as far as segments go, at least one."""
-        sequential = self._expected.pop((leader.partition, offset), self) is None
+        is_sequential = (leader.partition, offset) in self._expected
+        self._expected.pop((leader.partition, offset), None)
         parts: list[Buffer] = []
         room = max_bytes
         while offset < leader.committed_end and (room > 0 or not parts):
-            segment = leader.segments[leader.segment_index_of(offset)]
+            segment = leader.segment_at(offset)
             index = await self._index_of(segment)
             wanted = index.blocks_for(offset, room)
-            for block in await self._blocks_of(segment, index, wanted.first_block, wanted.last_block):
+            blocks = await self._blocks_of(segment, index, wanted.first_block, wanted.last_block)
+            for number, block in enumerate(blocks, start=wanted.first_block):
                 view = memoryview(block)
-                start = 0 if parts else first_batch_at(view, offset)
-                end = len(view) if len(view) - start <= room else _fitting(view, start, room, bool(parts))
+                start = first_batch_at(view, offset)
+                end = _cut(view, start, room, may_exceed=not parts)
                 if end > start:
                     parts.append(view[start:end])
-                    room -= end - start
+                room -= end - start
                 if end < len(view):
+                    offset = read_header(view, end).base_offset
                     room = 0
                     break
-            offset = _end_offset(parts[-1]) if parts else segment.end_offset
+                offset = index.first_offsets[number + 1] if number + 1 < index.block_count else segment.end_offset
         self._remember(leader.partition, offset)
-        if sequential and offset < leader.committed_end:
+        if is_sequential and offset < leader.committed_end:
             self._read_ahead(leader, offset)
         return parts
 
@@ -125,9 +128,7 @@ class SegmentReader:
             found.append(ready)
         for start, end in _runs(missing):
             self._tasks.start(self._load_blocks(segment, index, start, end), "blocks")
-        return [
-            await asyncio.shield(item) if isinstance(item, asyncio.Future) else item for item in found
-        ]
+        return [await asyncio.shield(item) if isinstance(item, asyncio.Future) else item for item in found]
 
     async def _load_blocks(self, segment: SegmentRow, index: SegmentIndex, first: int, end: int) -> None:
         key = segment.object_key
@@ -161,7 +162,7 @@ class SegmentReader:
         room = READ_AHEAD_BYTES
         try:
             while room > 0 and offset < leader.committed_end:
-                segment = leader.segments[leader.segment_index_of(offset)]
+                segment = leader.segment_at(offset)
                 index = await self._index_of(segment)
                 wanted = index.blocks_for(offset, room)
                 await self._blocks_of(segment, index, wanted.first_block, wanted.last_block)
@@ -193,18 +194,12 @@ def _decode_blocks(data: bytes, index: SegmentIndex, first: int, end: int) -> li
     ]
 
 
-def _fitting(view: memoryview, start: int, room: int, has_parts: bool) -> int:
-    """Where to cut a block that does not fit; nothing of it if its first batch does not and others are there."""
+def _cut(view: memoryview, start: int, room: int, *, may_exceed: bool) -> int:
+    """Where to stop in a block: at its end if that fits, else behind the last batch that does."""
+    if len(view) - start <= room:
+        return len(view)
     end = whole_batches(view, start, room)
-    return start if has_parts and end - start > room else end
-
-
-def _end_offset(batches: Buffer) -> int:
-    last = None
-    for _, header in iter_headers(batches):
-        last = header
-    assert last is not None, "a part holds at least one batch"
-    return last.end_offset
+    return end if may_exceed or end - start <= room else start
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:

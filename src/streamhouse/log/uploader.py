@@ -39,19 +39,18 @@ class Uploader:
         committer: SegmentCommitter,
         clock: Clock,
         threads: Executor,
-        garbage_grace_ms: int,
     ) -> None:
         self._agent_id = agent_id
         self._objects = objects
         self._committer = committer
         self._clock = clock
         self._threads = threads
-        self._freshness_ms = garbage_grace_ms // 2
         self._tasks = TaskGroup("uploader")
         self._queued: deque[PartitionLeader] = deque()
         self._busy: set[PartitionLeader] = set()
         self._flushing: dict[PartitionLeader, list[tuple[int, asyncio.Future[None]]]] = {}
         self._workers = 0
+        self.keys_under_way: set[str] = set()
 
     def due(self, leader: PartitionLeader) -> None:
         """The partition has enough for a segment. Saying it twice is saying it once."""
@@ -108,49 +107,45 @@ class Uploader:
         encode = partial(encode_segment, parts, epoch=leader.epoch)
         encoded = await asyncio.get_running_loop().run_in_executor(self._threads, encode)
         raw_bytes = sum(len(part) for part in parts)
-        waits = backoff_ms()
-        while not leader.removed:
-            created_ms = self._clock.monotonic_ms()
-            key = await self._store(leader, encoded)
-            if key is None:
-                continue
-            if self._clock.monotonic_ms() - created_ms > self._freshness_ms:
-                # So old that garbage collection may take it for an orphan before it is registered.
-                continue
-            commit = self._commit_of(leader, encoded, key)
-            try:
-                await self._committer.commit(commit)
-            except StaleEpoch as problem:
-                if commit.epoch == leader.epoch:
-                    _log.warning("%s/%d: %s", leader.topic, leader.partition.partition, problem)
-                # Deposed; or the lease was lost and taken again meanwhile, and the next try has its new epoch.
-                await self._clock.sleep_ms(next(waits))
-                continue
-            if not leader.removed:
-                leader.segment_committed(commit.segment, raw_bytes)
-            return
-
-    async def _store(self, leader: PartitionLeader, encoded: EncodedSegment) -> str | None:
-        """Create the object under a key of its own; None if it turned out to be somebody else's."""
-        partition = leader.partition
-        key = segment_key(
-            partition.topic_id, partition.partition, encoded.base_offset, leader.epoch, new_uuid()
-        )
         for wait_ms in backoff_ms():
-            if leader.removed:
-                return None
+            if leader.removed or await self._store_and_commit(leader, encoded, raw_bytes):
+                return
+            # Deposed; or the lease was lost and taken again meanwhile, and the next try has its new epoch.
+            await self._clock.sleep_ms(wait_ms)
+
+    async def _store_and_commit(self, leader: PartitionLeader, encoded: EncodedSegment, raw_bytes: int) -> bool:
+        """False if the metadata store refuses the commit because of its epoch."""
+        partition = leader.partition
+        key = segment_key(partition.topic_id, partition.partition, encoded.base_offset, leader.epoch, new_uuid())
+        self.keys_under_way.add(key)
+        try:
+            commit = self._commit_of(leader, encoded, key)
+            await self._store(leader, key, encoded)
+            await self._committer.commit(commit)
+        except StaleEpoch as problem:
+            _log.warning("%s/%d: %s", leader.topic, partition.partition, problem)
+            return False
+        finally:
+            self.keys_under_way.discard(key)
+        if not leader.removed:
+            leader.segment_committed(commit.segment, raw_bytes)
+        return True
+
+    async def _store(self, leader: PartitionLeader, key: str, encoded: EncodedSegment) -> None:
+        for wait_ms in backoff_ms():
             try:
                 await self._objects.create(key, encoded.parts)
-                return key
+                return
             except AlreadyExists:
-                # Ours, if an earlier try succeeded and its answer was lost.
+                # Ours, if an earlier try succeeded and its answer was lost: nobody else makes this key.
                 if await self._is_ours(key, encoded):
-                    return key
+                    return
                 raise Fenced(f"object {key} was written by another process") from None
             except Unavailable as problem:
+                if leader.removed:
+                    return
                 _log.warning("cannot upload %s, trying again: %s", key, problem)
                 await self._clock.sleep_ms(wait_ms)
-        raise AssertionError("backoff is endless")
 
     async def _is_ours(self, key: str, encoded: EncodedSegment) -> bool:
         for wait_ms in backoff_ms():
@@ -158,7 +153,7 @@ class Uploader:
                 return crc32c(await self._objects.get(key)) == encoded.checksum
             except Unavailable:
                 await self._clock.sleep_ms(wait_ms)
-        raise AssertionError("backoff is endless")
+        raise AssertionError("the waits are endless")
 
     def _commit_of(self, leader: PartitionLeader, encoded: EncodedSegment, key: str) -> SegmentCommit:
         return SegmentCommit(

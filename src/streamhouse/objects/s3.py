@@ -81,9 +81,9 @@ class S3Store:
                 "and may these keys use it?",
             ) from None
         probe = f"probe/{new_uuid()}"
-        await self.create(probe, [b"streamhouse"])
         try:
-            await self.create(probe, [b"streamhouse"])
+            for _ in range(2):
+                await self.create(probe, [b"streamhouse"])
         except AlreadyExists:
             pass
         else:

@@ -62,6 +62,7 @@ class Listener:
         self.request_timeout_s = request_timeout_ms / 1000
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.connections: set[Connection] = set()
+        self.unsent_bytes = 0
         self._server: asyncio.Server | None = None
         self._watchdog: asyncio.TimerHandle | None = None
 
@@ -105,8 +106,10 @@ class Connection(asyncio.BufferedProtocol):
         self._own_filled = 0
         self._own_frame_bytes = 0
         self._outbox: deque[Buffer] = deque()
+        self._unsent_bytes = 0
         self._writable = True
         self._pauses = 0
+        self._full_budgets: dict[ByteBudget, Callable[[], None]] = {}
         self._last_active = self._loop.time()
         self._request_since: float | None = None
         self.busy = False
@@ -212,9 +215,17 @@ class Connection(asyncio.BufferedProtocol):
     # --- flow control ---
 
     def pause_until(self, budget: ByteBudget) -> None:
-        """Stop reading until a budget has room."""
+        """Stop reading until a budget has room. Saying it twice is saying it once."""
+        if budget in self._full_budgets:
+            return
+
+        def has_room() -> None:
+            del self._full_budgets[budget]
+            self.resume()
+
+        self._full_budgets[budget] = has_room
         self.pause()
-        budget.when_free(self.resume)
+        budget.when_free(has_room)
 
     def pause(self) -> None:
         """Stop reading; each pause needs its own resume."""
@@ -249,6 +260,7 @@ class Connection(asyncio.BufferedProtocol):
             transport.writelines(buffers)
         else:
             self._outbox.extend(buffers)
+            self._note_unsent(sum(map(len, buffers)))
             self._write_turn()
 
     def _write_turn(self) -> None:
@@ -264,9 +276,14 @@ class Connection(asyncio.BufferedProtocol):
                 turn.append(buffer)
                 room -= len(buffer)
             self._transport.writelines(turn)
+            self._note_unsent(room - _WRITE_TURN_BYTES)
             if self._outbox and self._writable:
                 self._loop.call_soon(self._write_turn)
                 return
+
+    def _note_unsent(self, change_bytes: int) -> None:
+        self._unsent_bytes += change_bytes
+        self._listener.unsent_bytes += change_bytes
 
     def pause_writing(self) -> None:
         """The peer does not take its replies: give it no more, and read no more from it."""
@@ -306,7 +323,10 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._listener.connections.discard(self)
         self._transport = None
+        self._note_unsent(-self._unsent_bytes)
         self._outbox.clear()
         self._release_own()
+        for budget, has_room in self._full_budgets.items():
+            budget.forget(has_room)
         if self._handler is not None:
             self._handler.disconnected()

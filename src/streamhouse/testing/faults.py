@@ -12,9 +12,7 @@ from streamhouse.testing.clock import MovableClock
 
 
 class Faults:
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, objects: FaultyStore, clock: MovableClock, node: Node
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, objects: FaultyStore, clock: MovableClock, node: Node) -> None:
         self._loop = loop
         self._objects = objects
         self._clock = clock

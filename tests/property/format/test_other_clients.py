@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 from aiokafka.record import default_records as aiokafka_records
 from format_samples.kernels import Kernel, both_kernels, using
+from format_samples.strategies import record_lists
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from kafka.record import default_records as kafka_python_records
 
 from streamhouse.format.batch import check_produced
@@ -21,27 +21,18 @@ clients = pytest.mark.parametrize(
 )
 every_codec = pytest.mark.parametrize("codec", list(Codec))
 
-blobs = st.none() | st.binary(max_size=200)
-rows = st.lists(
-    st.builds(
-        Record,
-        st.just(0),
-        st.integers(0, 2**45),
-        blobs,
-        blobs,
-        st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), blobs), max_size=3).map(
-            tuple
-        ),
-    ),
-    min_size=1,
-    max_size=30,
-).map(lambda records: [record._replace(offset=offset) for offset, record in enumerate(records)])
+rows = record_lists(max_size=12).map(
+    lambda records: [
+        record._replace(offset=offset, timestamp_ms=max(0, record.timestamp_ms))
+        for offset, record in enumerate(records)
+    ]
+)
 
 
 @clients
 @every_codec
 @both_kernels
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(records=rows)
 def test_their_batches_decode_here(client: ModuleType, codec: Codec, chosen: Kernel, records: list[Record]) -> None:
     builder = client.DefaultRecordBatchBuilder(2, int(codec), False, -1, -1, -1, 10**6)
@@ -56,7 +47,7 @@ def test_their_batches_decode_here(client: ModuleType, codec: Codec, chosen: Ker
 @clients
 @every_codec
 @both_kernels
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(records=rows)
 def test_our_batches_decode_there(client: ModuleType, codec: Codec, chosen: Kernel, records: list[Record]) -> None:
     with using(chosen):
@@ -72,7 +63,7 @@ def test_our_batches_decode_there(client: ModuleType, codec: Codec, chosen: Kern
 
 @clients
 @both_kernels
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(records=rows)
 def test_uncompressed_batches_are_the_same_bytes(client: ModuleType, chosen: Kernel, records: list[Record]) -> None:
     builder = client.DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 10**6)

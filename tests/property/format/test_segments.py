@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from uuid import UUID
 
 from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
@@ -26,7 +27,7 @@ def test_a_log_is_read_back_whatever_the_buffers_and_blocks(
     batches = [batch for batch, _ in log]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(batches)), max_size=3)))
     edges = [0, *cuts, len(batches)]
-    buffers = [b"".join(batches[start:end]) for start, end in zip(edges, edges[1:], strict=False)]
+    buffers = [b"".join(batches[start:end]) for start, end in pairwise(edges)]
     with using(chosen):
         segment = encode_segment(buffers, epoch=data.draw(st.integers(0, 2**31 - 1)), block_bytes=block_bytes)
     footer, blocks = decode_segment(b"".join(segment.parts))

@@ -10,7 +10,10 @@ from streamhouse.format.object_keys import SegmentKey, parse_segment_key, segmen
 
 TOPIC = UUID("6e1f6f3c-8d6a-4c0e-9a51-0d4b1f6f7a10")
 UNIQUE = UUID("0198c0de-0000-7000-8000-00000000beef")
-KEY = "segments/6e1f6f3c-8d6a-4c0e-9a51-0d4b1f6f7a10/00003/00000000000000001234-00000007-0198c0de00007000800000000000beef.strm"
+KEY = (
+    "segments/6e1f6f3c-8d6a-4c0e-9a51-0d4b1f6f7a10/00003/"
+    "00000000000000001234-00000007-0198c0de00007000800000000000beef.strm"
+)
 
 
 def test_a_segments_key_names_its_topic_partition_offset_and_epoch() -> None:

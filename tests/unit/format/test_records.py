@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from format_samples.batches import batch
@@ -128,7 +129,7 @@ def test_columns_are_split_into_batches_by_size(chosen: Kernel) -> None:
         assert all(len(one) <= 1_000 for one in batches)
         assert decode_records(b"".join(batches)) == records
     headers = [header for _, header in iter_headers(b"".join(batches))]
-    for before, after in zip(headers, headers[1:], strict=False):
+    for before, after in pairwise(headers):
         assert after.base_offset == before.end_offset
         assert after.base_sequence == (before.last_sequence + 1) % 2**31
 

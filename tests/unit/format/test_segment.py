@@ -152,7 +152,7 @@ def test_offsets_that_come_again_are_our_bug_and_are_refused(chosen: Kernel, blo
     first, second = batch(5, count=10, records=bytes(70)), batch(14)
     with using(chosen):
         for buffers in ([first, second], [first + second]):
-            with pytest.raises(CorruptBatch, match="came before|comes again"):
+            with pytest.raises(CorruptBatch, match=r"came before|comes again"):
                 encode_segment(buffers, epoch=1, block_bytes=block_bytes)
 
 

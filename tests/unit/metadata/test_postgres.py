@@ -14,7 +14,7 @@ from services.proxy import Proxy, proxy_before
 
 from streamhouse.metadata.postgres import database as postgres_database
 from streamhouse.metadata.postgres.store import PostgresMetadataStore
-from streamhouse.model.errors import InvalidConfig, MetadataUnavailable, StreamHouseError
+from streamhouse.model.errors import InvalidConfig, MetadataUnavailable, StaleEpoch, StreamHouseError
 
 # As the driver sends it; without the semicolon it would also match BEGIN ISOLATION LEVEL READ COMMITTED.
 COMMIT = b"COMMIT;"
@@ -260,6 +260,28 @@ async def test_the_statements_that_operators_know_work_as_printed(postgres_dsn: 
     ]
     assert await connection.fetch("SELECT topic, partition_id, high_watermark FROM partitions") == []
     await connection.close()
+
+
+async def test_a_commit_waits_for_a_takeover_that_is_under_way_and_then_loses(postgres_dsn: str) -> None:
+    store = await PostgresMetadataStore.open(postgres_dsn)
+    (partition,) = await make_topic(store)
+    lease = await acquire(store, partition)
+    successor = await asyncpg.connect(postgres_dsn)
+    takeover = successor.transaction()
+    await takeover.start()
+    await successor.execute("UPDATE partition_leases SET leader_agent_id = 'successor', epoch = epoch + 1")
+    committing = asyncio.create_task(store.commit_segments([segment_commit(lease, 0, 10)]))
+    while not committing.done() and not await PostgresKind(postgres_dsn).query(
+        "SELECT 1 FROM pg_locks WHERE NOT granted"
+    ):
+        await asyncio.sleep(0)
+    assert not committing.done()
+    await takeover.commit()
+    (answer,) = await committing
+    assert isinstance(answer, StaleEpoch)
+    assert await store.load_segments(partition) == []
+    await successor.close()
+    await store.close()
 
 
 async def test_a_lease_taken_by_hand_is_respected_and_fences(postgres_dsn: str) -> None:

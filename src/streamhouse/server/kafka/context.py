@@ -19,6 +19,7 @@ class Context(NamedTuple):
     broker: Broker
     endpoint: Endpoint
     header: RequestHeader
+    largest_reply_bytes: int
 
     @property
     def version(self) -> int:

@@ -12,6 +12,9 @@ from streamhouse.server.kafka.session import KafkaSession
 from streamhouse.server.tcp import Connection, Listener
 
 _DRAIN_POLL_MS = 5
+_DRAIN_LIMIT_MS = 5_000
+_LARGEST_REPLY_BYTES = 16 * 1024 * 1024
+_SMALLER_REPLY_BYTES = 64 * 1024
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
@@ -32,15 +35,14 @@ class KafkaListener:
             request_timeout_ms=settings.request_timeout,
         )
         self.endpoint: Endpoint
-
-    @property
-    def address(self) -> str:
-        return f"{self.endpoint.host}:{self.endpoint.port}"
+        """What clients are told."""
+        self.address: str
+        """Where it listens."""
 
     async def start(self) -> None:
         settings = self._broker.settings
         # Clients may connect the moment the port is bound, so the router must be there before.
-        self._router = Router(self._broker, Endpoint("", 0))
+        self._router = Router(self._broker, Endpoint("", 0), self._largest_reply_bytes)
         try:
             host, port = await self._listener.start(settings.host, settings.kafka_port)
         except OSError as problem:
@@ -48,6 +50,7 @@ class KafkaListener:
                 f"cannot listen on {settings.host}:{settings.kafka_port}: {problem.strerror}",
                 hint="stop what uses the port, or choose another with --kafka-port (0 picks a free one)",
             ) from None
+        self.address = f"{_ANY_ADDRESS.get(host, host)}:{port}"
         self.endpoint = _advertised(settings.advertise, _ANY_ADDRESS.get(host, host), port)
         self._router.endpoint = self.endpoint
 
@@ -56,14 +59,21 @@ class KafkaListener:
         self._listener.stop_accepting()
         for connection in list(self._listener.connections):
             connection.pause()
-        sessions = [session for session in self._sessions.values() if not session.is_idle]
-        while any(not session.is_idle and session.connection.is_open for session in sessions):
+        deadline_ms = self._broker.clock.monotonic_ms() + _DRAIN_LIMIT_MS
+        while not all(session.is_idle for session in self._sessions.values()):
+            if self._broker.clock.monotonic_ms() > deadline_ms:
+                break  # a long poll, which the client will repeat elsewhere
             await self._broker.clock.sleep_ms(_DRAIN_POLL_MS)
         await self.close()
 
     async def close(self) -> None:
         await self._listener.close()
         await self._tasks.cancel()
+
+    def _largest_reply_bytes(self) -> int:
+        """Replies wait in memory until clients take them; when much waits, they get smaller."""
+        waiting = self._listener.unsent_bytes
+        return _LARGEST_REPLY_BYTES if waiting < self._broker.settings.cache_bytes else _SMALLER_REPLY_BYTES
 
     def _session(self, connection: Connection) -> KafkaSession:
         session = KafkaSession(connection, self._router, self._tasks, self._sessions.pop)

@@ -87,8 +87,9 @@ def _advertised_min(api: Api) -> int:
 
 
 class Router:
-    def __init__(self, broker: Broker, endpoint: Endpoint) -> None:
+    def __init__(self, broker: Broker, endpoint: Endpoint, largest_reply_bytes: Callable[[], int]) -> None:
         self.broker = broker
+        self._largest_reply_bytes = largest_reply_bytes
         self.endpoint = endpoint
         self._advertised = _advertised()
 
@@ -96,7 +97,7 @@ class Router:
         """The reply, if it can be given without waiting: a fetch from memory, the versions. Else None."""
         if header.api is fetch.API:
             request = fetch.decode_request(buffer, header.body_pos, end, header.api_version)
-            response = fetch.answer_now(Context(self.broker, self.endpoint, header), request)
+            response = fetch.answer_now(self._context(header), request)
             if response is None:
                 return None
             body = fetch.encode_response(response, header.api_version)
@@ -112,6 +113,9 @@ class Router:
         if route is None or header.api is None:
             raise MalformedRequest(f"API {header.api_key} is not supported in version {header.api_version}")
         message = route.api.decode_request(request, header.body_pos, len(request), header.api_version)
-        response = await route.handler(Context(self.broker, self.endpoint, header), message)
+        response = await route.handler(self._context(header), message)
         body = route.api.encode_response(response, header.api_version)
         return encode_response(header.correlation_id, route.api, header.api_version, body)
+
+    def _context(self, header: RequestHeader) -> Context:
+        return Context(self.broker, self.endpoint, header, self._largest_reply_bytes())

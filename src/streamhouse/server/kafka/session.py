@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 _MAX_QUEUED_REQUESTS = 16
 _MAX_QUEUED_BYTES = 1024 * 1024
 _MAX_UNANSWERED_PRODUCES = 1000
+# Only records are large. Other requests are made of many small things, each of which costs time to read.
+_MAX_CONTROL_BYTES = 4 * 1024 * 1024
 
 
 class Reply:
@@ -75,6 +77,8 @@ class KafkaSession:
         header = decode_request_header(buffer, start, end)
         if header.api is produce.API:
             produce.handle(self, header, buffer, end, owned=owned)
+        elif end - start > _MAX_CONTROL_BYTES:
+            raise MalformedRequest(f"a request of {end - start} bytes is too large for API {header.api_key}")
         elif self._replies or not self._answer_now(header, buffer, end):
             self._enqueue(bytes(buffer[start:end]))
 

@@ -54,9 +54,7 @@ def topic_to_configure(context: Context, resource_type: int, name: str) -> Topic
     return context.broker.topics.get(name)
 
 
-async def configure(
-    context: Context, topic: Topic, config: Mapping[str, str | None], *, validate_only: bool
-) -> None:
+async def configure(context: Context, topic: Topic, config: Mapping[str, str | None], *, validate_only: bool) -> None:
     """A config without a value goes back to its default."""
     given = {name: value for name, value in config.items() if value is not None}
     await context.broker.topics.configure(topic, given, validate_only=validate_only)

@@ -28,8 +28,6 @@ async def handle(context: Context, request: DescribeClusterRequest) -> DescribeC
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
         brokers=[
-            DescribeClusterBroker(
-                broker_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port
-            )
+            DescribeClusterBroker(broker_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port)
         ],
     )

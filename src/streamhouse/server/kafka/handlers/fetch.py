@@ -31,8 +31,6 @@ API = APIS[messages.API_KEY]
 decode_request = messages.decode_request
 encode_response = messages.encode_response
 
-# More than this is not gathered for one reply, whatever a client asks for: it is held in memory until it is sent.
-_LARGEST_REPLY_BYTES = 64 * 1024 * 1024
 _NO_SESSION_EPOCHS = (0, -1)
 
 
@@ -93,7 +91,7 @@ def answer_now(context: Context, request: FetchRequest) -> FetchResponse | None:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     asked = _asked(context, request)
     reads = [item.read for item in asked if item.read is not None]
-    max_bytes = min(request.max_bytes, _LARGEST_REPLY_BYTES)
+    max_bytes = min(request.max_bytes, context.largest_reply_bytes)
     if not context.broker.fetcher.read_memory(reads, max_bytes):
         return None
     enough = sum(read.size_bytes for read in reads) >= request.min_bytes or request.max_wait_ms <= 0
@@ -104,7 +102,7 @@ def answer_now(context: Context, request: FetchRequest) -> FetchResponse | None:
 async def handle(context: Context, request: FetchRequest) -> FetchResponse:
     asked = _asked(context, request)
     reads = [item.read for item in asked if item.read is not None]
-    max_bytes = min(request.max_bytes, _LARGEST_REPLY_BYTES)
+    max_bytes = min(request.max_bytes, context.largest_reply_bytes)
     if len(reads) == len(asked) and request.max_wait_ms > 0 and asked:
         await context.broker.fetcher.wait(reads, request.min_bytes, max_bytes, request.max_wait_ms)
     else:

@@ -26,9 +26,7 @@ async def handle(context: Context, request: MetadataRequest) -> MetadataResponse
     identity = context.broker.identity
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(
-                node_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port
-            )
+            MetadataResponseBroker(node_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port)
         ],
         cluster_id=identity.cluster_id,
         controller_id=identity.node_id,
@@ -47,9 +45,7 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
             answers.append(_describe(context, await _find(context, asked, may_create=may_create)))
         except StreamHouseError as problem:
             answers.append(
-                MetadataResponseTopic(
-                    error_code=_code(problem), name=asked.name or None, topic_id=asked.topic_id
-                )
+                MetadataResponseTopic(error_code=_code(problem), name=asked.name or None, topic_id=asked.topic_id)
             )
     return answers
 

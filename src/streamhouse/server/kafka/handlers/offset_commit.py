@@ -54,9 +54,7 @@ async def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommit
                 )
     if offsets:
         codes |= await _store(context, request.group_id, offsets, places)
-    return OffsetCommitResponse(
-        topics=[_answer(index, topic, codes) for index, topic in enumerate(request.topics)]
-    )
+    return OffsetCommitResponse(topics=[_answer(index, topic, codes) for index, topic in enumerate(request.topics)])
 
 
 def _refusal(request: OffsetCommitRequest) -> ErrorCode | None:

@@ -41,8 +41,7 @@ async def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
             topics=None
             if topics is None
             else [
-                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
-                for topic in topics
+                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics
             ],
         ),
     )

@@ -1,0 +1,181 @@
+"""The S3 store's own faults: a bucket that is not there, keys that are refused, a server that goes away or cheats."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+from behaviour.object_stores import s3_options
+from services.clock import ManualClock
+from services.proxy import proxy_before
+from services.seaweed import SECRET_ACCESS_KEY, S3Bucket, SeaweedServer
+
+from streamhouse.model.errors import AlreadyExists, InvalidConfig, NotFound, StorageUnavailable
+from streamhouse.objects import s3
+from streamhouse.objects.open import open_store
+from streamhouse.objects.s3 import S3Options, S3Store
+
+
+async def test_a_bucket_that_does_not_exist_is_said_at_open(s3_bucket: S3Bucket) -> None:
+    with pytest.raises(StorageUnavailable, match="does bucket 'no-such-bucket' exist"):
+        await open_store("s3://no-such-bucket/x", ManualClock(), s3_options(s3_bucket))
+
+
+async def test_keys_that_are_refused_are_said_at_open_without_the_secret(s3_bucket: S3Bucket) -> None:
+    for wrong in (
+        replace(s3_options(s3_bucket), access_key_id="nobody"),
+        replace(s3_options(s3_bucket), secret_access_key="hunter2-wrong"),
+    ):
+        with pytest.raises(StorageUnavailable, match="may these keys use it") as caught:
+            await open_store(s3_bucket.url, ManualClock(), wrong)
+        for secret in (SECRET_ACCESS_KEY, "hunter2"):
+            assert secret not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
+
+
+async def test_nobody_at_the_endpoint_is_said_at_open(s3_bucket: S3Bucket) -> None:
+    options = replace(s3_options(s3_bucket), endpoint="http://127.0.0.1:1")
+    with pytest.raises(StorageUnavailable, match=r"http://127\.0\.0\.1:1"):
+        await open_store(s3_bucket.url, ManualClock(), options)
+
+
+async def test_opening_leaves_nothing_in_the_bucket(s3_bucket: S3Bucket) -> None:
+    store = await open_store(s3_bucket.url, ManualClock(), s3_options(s3_bucket))
+    assert [info.key async for info in store.list("")] == []
+
+
+async def test_stores_of_different_prefixes_do_not_see_one_another(s3_bucket: S3Bucket) -> None:
+    options = s3_options(s3_bucket)
+    one = await open_store(f"{s3_bucket.url}/one", ManualClock(), options)
+    two = await open_store(f"{s3_bucket.url}/two/deep/", ManualClock(), options)
+    whole = await open_store(s3_bucket.url, ManualClock(), options)
+    await one.create("key", [b"1"])
+    await two.create("key", [b"2"])
+    assert (await one.get("key"), await two.get("key")) == (b"1", b"2")
+    assert [info.key async for info in one.list("")] == ["key"]
+    assert [info.key async for info in whole.list("")] == ["one/key", "two/deep/key"]
+    await one.delete(["key"])
+    assert await two.get("key") == b"2"
+
+
+async def test_a_bucket_that_vanishes_is_not_a_missing_object(s3_server: SeaweedServer) -> None:
+    bucket = s3_server.create_bucket()
+    store = await open_store(bucket.url, ManualClock(), s3_options(bucket))
+    s3_server.delete_bucket(bucket)
+    for call in (store.get("a"), store.create("a", [b"x"])):
+        with pytest.raises(StorageUnavailable):
+            await call
+
+
+async def test_a_server_that_goes_away_is_unavailable_and_then_back(stoppable_s3: SeaweedServer) -> None:
+    bucket = stoppable_s3.create_bucket()
+    store = await open_store(bucket.url, ManualClock(), s3_options(bucket))
+    await store.create("a", [b"kept"])
+    stoppable_s3.stop()
+    for call in (
+        store.create("b", [b"x"]),
+        store.get("a"),
+        store.get_range("a", 0, 1),
+        store.get_suffix("a", 1),
+        store.head("a"),
+        store.delete(["a"]),
+    ):
+        with pytest.raises(StorageUnavailable):
+            await call
+    with pytest.raises(StorageUnavailable):
+        [info async for info in store.list("")]
+    stoppable_s3.start()
+    assert await store.get("a") == b"kept"
+    await store.create("b", [b"x"])
+
+
+async def test_a_server_that_does_not_answer_is_unavailable_in_bounded_time(
+    s3_bucket: S3Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "_REQUEST_TIMEOUT", timedelta(milliseconds=300))
+    async with proxy_before(urlsplit(s3_bucket.endpoint).port or 80) as proxy:
+        options = replace(s3_options(s3_bucket), endpoint=f"http://127.0.0.1:{proxy.port}")
+        store = await open_store(s3_bucket.url, ManualClock(), options)
+        proxy.pause()
+        with pytest.raises(StorageUnavailable):
+            await store.create("a", [b"x"])
+        proxy.resume()
+
+
+async def test_a_put_whose_answer_is_lost_has_stored_the_object_whole(s3_bucket: S3Bucket) -> None:
+    content = b"x" * 100_000
+    async with proxy_before(urlsplit(s3_bucket.endpoint).port or 80) as proxy:
+        options = replace(s3_options(s3_bucket), endpoint=f"http://127.0.0.1:{proxy.port}")
+        store = await open_store(s3_bucket.url, ManualClock(), options)
+        proxy.lose_answer_to(b"PUT ")
+        # The client may have tried again by itself: then the key is taken, by ourselves.
+        with pytest.raises((AlreadyExists, StorageUnavailable)):
+            await store.create("a", [content])
+        assert proxy.losses == 1
+        assert await store.get("a") == content
+
+
+async def test_a_put_that_is_cut_off_in_the_middle_leaves_nothing(s3_bucket: S3Bucket) -> None:
+    async with proxy_before(urlsplit(s3_bucket.endpoint).port or 80) as proxy:
+        options = replace(s3_options(s3_bucket), endpoint=f"http://127.0.0.1:{proxy.port}")
+        store = await open_store(s3_bucket.url, ManualClock(), options)
+        for _ in range(2):
+            proxy.lose_request(b"MIDDLE")
+        with pytest.raises(StorageUnavailable):
+            await store.create("a", [b"x" * 1_000_000, b"MIDDLE", b"y" * 1_000_000])
+        with pytest.raises(NotFound):
+            await store.get("a")
+        await store.create("a", [b"whole"])
+        assert await store.get("a") == b"whole"
+
+
+class CheatingServer(BaseHTTPRequestHandler):
+    """Says yes to every PUT, as S3 servers do that do not know conditional writes."""
+
+    def do_GET(self) -> None:
+        self._answer(b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self._answer(b"")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self._answer(b"<DeleteResult><Deleted><Key>probe</Key></Deleted></DeleteResult>")
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def cheating_endpoint() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), CheatingServer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_server_that_ignores_conditions_is_refused_at_open(cheating_endpoint: str) -> None:
+    options = S3Options(endpoint=cheating_endpoint, access_key_id="a", secret_access_key="b")
+    with pytest.raises(InvalidConfig, match="ignores If-None-Match"):
+        await open_store("s3://bucket", ManualClock(), options)
+
+
+def test_options_do_not_show_their_secrets() -> None:
+    options = S3Options(access_key_id="id", secret_access_key="hunter2", session_token="token-hunter3")
+    assert "hunter" not in repr(options)
+    assert "id" in repr(options)
+    assert "hunter" not in repr(S3Store("bucket", "", options))

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Installs what the tests' real servers and fault tools need, if it is missing. Safe to run again and again.
+set -eu
+
+packages=""
+
+need() { # need COMMAND PACKAGE: the package, unless the command is there
+    command -v "$1" >/dev/null 2>&1 || packages="$packages $2"
+}
+
+# Debian keeps the PostgreSQL server off the PATH, in a directory per version.
+set -- /usr/lib/postgresql/*/bin/postgres
+if [ ! -x "$1" ] && ! command -v postgres >/dev/null 2>&1; then
+    # Only the server: no cluster of the system's own is wanted.
+    packages="$packages postgresql"
+fi
+need kcat kcat
+need strace strace
+need faketime faketime
+need ip iproute2
+
+if [ -z "$packages" ]; then
+    exit 0
+fi
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "missing:$packages" >&2
+    echo "there is no apt-get here: install these with your system's package manager, then run this again" >&2
+    exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    echo "missing:$packages" >&2
+    echo "run this as root, or: sudo apt-get install$packages" >&2
+    exit 1
+fi
+
+echo "installing$packages"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+# shellcheck disable=SC2086 # the list is to be split
+apt-get install -q -y --no-install-recommends $packages
