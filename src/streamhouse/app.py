@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import uvloop
 
@@ -111,13 +112,13 @@ class Node:
         await self._stack.aclose()
 
     async def _open_metadata(self, settings: Settings) -> MetadataStore:
-        url = settings.metadata or f"sqlite:{settings.data_dir}/metadata.db"
+        url = settings.metadata or f"sqlite:{quote(settings.data_dir)}/metadata.db"
         metadata = await open_metadata(url, self._clock)
         self._stack.push_async_callback(metadata.close)
         return metadata
 
     async def _open_objects(self, settings: Settings) -> ObjectStore:
-        url = settings.objects or f"file:{settings.data_dir}/objects"
+        url = settings.objects or f"file:{quote(settings.data_dir)}/objects"
         objects = await open_store(url, self._clock, s3_options(settings))
         self._stack.push_async_callback(objects.close)
         return objects

@@ -132,13 +132,16 @@ class SeaweedServer:
         return self._client
 
     def _is_ready(self) -> bool:
+        """The gateway asks for credentials, so it has its configuration; the master knows where the data is."""
         try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._ports['master']}/dir/status", timeout=2) as answer:
+                topology = json.load(answer)["Topology"]
             urllib.request.urlopen(f"{self.endpoint}/", timeout=2).close()
         except urllib.error.HTTPError as answer:
-            return answer.code == 403  # it wants credentials: it has read its configuration
+            return answer.code == 403 and bool(topology["DataCenters"])
         except OSError:
-            return False
-        return True
+            pass
+        return False
 
 
 @contextmanager

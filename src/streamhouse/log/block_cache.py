@@ -44,8 +44,12 @@ class LoadingCache(Generic[Value]):
         future = self._loading.pop(key)
         if not future.done():
             future.set_result(value)
+        self.put(key, value, size_bytes)
+
+    def put(self, key: object, value: Value, size_bytes: int) -> None:
+        _, replaced_bytes = self._entries.pop(key, (None, 0))
         self._entries[key] = (value, size_bytes)
-        self.used_bytes += size_bytes
+        self.used_bytes += size_bytes - replaced_bytes
         while self.used_bytes > self._limit_bytes:
             _, (_, freed_bytes) = self._entries.popitem(last=False)
             self.used_bytes -= freed_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from streamhouse.format.records import decode_records
 from streamhouse.format.segment import decode_block
 from streamhouse.format.segment_index import (
     SUFFIX_HINT_BYTES,
+    Footer,
     SegmentIndex,
     decode_footer,
     decode_index,
@@ -53,7 +54,7 @@ class SegmentReader:
         room = max_bytes
         while offset < leader.committed_end and (room > 0 or not parts):
             segment = leader.segment_at(offset)
-            index = await self._index_of(segment)
+            index = await self._index_of(segment, whole=is_sequential or room >= segment.size_bytes)
             wanted = index.blocks_for(offset, room)
             blocks = await self._blocks_of(segment, index, wanted.first_block, wanted.last_block)
             for number, block in enumerate(blocks, start=wanted.first_block):
@@ -87,33 +88,43 @@ class SegmentReader:
                     return found
         return None
 
-    async def _index_of(self, segment: SegmentRow) -> SegmentIndex:
+    async def _index_of(self, segment: SegmentRow, *, whole: bool = False) -> SegmentIndex:
+        """The index; if it must be loaded and the segment is small, a reader of all of it gets the blocks as well."""
         cached = self._indexes.get(segment.object_key)
         if cached is not None:
             return cached
         loading = self._indexes.loading(segment.object_key)
         if loading is None:
             loading = self._indexes.begin(segment.object_key)
-            self._tasks.start(self._load_index(segment), "index")
+            load = self._load_whole if whole and segment.size_bytes <= READ_AHEAD_BYTES else self._load_index
+            self._tasks.start(self._load(segment, load), "index")
         return await asyncio.shield(loading)
 
-    async def _load_index(self, segment: SegmentRow) -> None:
-        key = segment.object_key
+    async def _load(self, segment: SegmentRow, load: Callable[[SegmentRow], Awaitable[SegmentIndex]]) -> None:
         try:
-            suffix, size_bytes = await self._objects.get_suffix(key, SUFFIX_HINT_BYTES)
-            if size_bytes != segment.size_bytes:
-                raise CorruptData(f"object {key} has {size_bytes} bytes instead of {segment.size_bytes}")
-            footer = decode_footer(suffix, size_bytes)
-            data: Buffer | None = index_in(suffix, footer)
-            if data is None:
-                data = await self._objects.get_range(key, footer.index_position, footer.index_end)
-            index = decode_index(data, footer)
+            index = await load(segment)
         except BaseException as problem:
-            self._indexes.fail(key, problem)
+            self._indexes.fail(segment.object_key, problem)
             if not isinstance(problem, Exception):
                 raise
         else:
-            self._indexes.finish(key, index, footer.index_bytes * 8 + 256)
+            self._indexes.finish(segment.object_key, index, index.block_count * 32 + 256)
+
+    async def _load_index(self, segment: SegmentRow) -> SegmentIndex:
+        suffix, size_bytes = await self._objects.get_suffix(segment.object_key, SUFFIX_HINT_BYTES)
+        footer = _checked_footer(segment, suffix, size_bytes)
+        data: Buffer | None = index_in(suffix, footer)
+        if data is None:
+            data = await self._objects.get_range(segment.object_key, footer.index_position, footer.index_end)
+        return decode_index(data, footer)
+
+    async def _load_whole(self, segment: SegmentRow) -> SegmentIndex:
+        """One request for the object; its blocks are in the cache before anybody has the index to ask for them."""
+        data = await self._objects.get(segment.object_key)
+        index, blocks = await asyncio.get_running_loop().run_in_executor(self._threads, _decode_whole, segment, data)
+        for number, block in enumerate(blocks):
+            self.blocks.put((segment.object_key, number), block, len(block))
+        return index
 
     async def _blocks_of(self, segment: SegmentRow, index: SegmentIndex, first: int, last: int) -> list[Buffer]:
         """Cached ones at once; neighbouring missing ones with one request."""
@@ -136,7 +147,7 @@ class SegmentReader:
         try:
             data = await self._objects.get_range(key, start_byte, end_byte)
             decoded = await asyncio.get_running_loop().run_in_executor(
-                self._threads, _decode_blocks, data, index, first, end
+                self._threads, _decode_blocks, data, index, first, end, start_byte
             )
         except BaseException as problem:
             for block in range(first, end):
@@ -163,7 +174,7 @@ class SegmentReader:
         try:
             while room > 0 and offset < leader.committed_end:
                 segment = leader.segment_at(offset)
-                index = await self._index_of(segment)
+                index = await self._index_of(segment, whole=True)
                 wanted = index.blocks_for(offset, room)
                 await self._blocks_of(segment, index, wanted.first_block, wanted.last_block)
                 room -= wanted.end - wanted.start
@@ -185,9 +196,21 @@ def first_at_or_after(batches: memoryview, timestamp_ms: int, log_start_offset: 
     return None
 
 
-def _decode_blocks(data: bytes, index: SegmentIndex, first: int, end: int) -> list[Buffer]:
+def _checked_footer(segment: SegmentRow, suffix: Buffer, size_bytes: int) -> Footer:
+    if size_bytes != segment.size_bytes:
+        raise CorruptData(f"object {segment.object_key} has {size_bytes} bytes instead of {segment.size_bytes}")
+    return decode_footer(suffix, size_bytes)
+
+
+def _decode_whole(segment: SegmentRow, data: bytes) -> tuple[SegmentIndex, list[Buffer]]:
+    footer = _checked_footer(segment, data, len(data))
+    index = decode_index(memoryview(data)[footer.index_position : footer.index_end], footer)
+    return index, _decode_blocks(data, index, 0, index.block_count, origin=0)
+
+
+def _decode_blocks(data: bytes, index: SegmentIndex, first: int, end: int, origin: int) -> list[Buffer]:
+    """Blocks [first, end) from bytes that start at position `origin` of the object."""
     view = memoryview(data)
-    origin = index.positions[first]
     return [
         decode_block(view[start - origin : stop - origin], index, block)
         for block, (start, stop) in enumerate(pairwise(index.positions[first : end + 1]), start=first)

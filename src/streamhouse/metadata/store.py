@@ -1,6 +1,8 @@
 """What we ask of the metadata store: small protocols, each method one transaction.
 
-Offsets here are *committed* ones: covered by a segment in the object store. `now` is always the database's clock."""
+Offsets here are *committed* ones: covered by a segment in the object store. `now` is always the database's clock. A
+lease that has expired or was released is nobody's, also while nobody else has taken it. Every call is safe to repeat
+after MetadataUnavailable, when it may have taken effect all the same."""
 
 from __future__ import annotations
 
@@ -73,9 +75,11 @@ class CommittedOffset:
 
 class TopicStore(Protocol):
     async def create_topic(self, name: str, topic_id: UUID, partition_count: int, config: Mapping[str, str]) -> Topic:
-        """Topic and partition rows in one transaction; AlreadyExists if the name is taken."""
+        """Topic and partition rows in one transaction; AlreadyExists if the name is taken, unless by this very topic
+        id: that is an earlier try of the same call, and gives what it made."""
 
-    async def list_topics(self) -> list[Topic]: ...
+    async def list_topics(self) -> list[Topic]:
+        """By name."""
 
     async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
         """Replace the overrides; NotFound if the topic is gone."""
@@ -103,10 +107,11 @@ class SegmentStore(Protocol):
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int
     ) -> list[SegmentRow]:
         """Move the start forward (never back, never past next_offset: InvalidInput), drop the segments wholly below
-        it, and make their objects garbage; returns the dropped. StaleEpoch if the lease is not ours."""
+        it, and make their objects garbage; returns what this call dropped, so a repeated one returns nothing.
+        StaleEpoch if the lease is not ours."""
 
     async def list_garbage(self, older_than_ms: int, limit: int) -> list[str]:
-        """Keys of objects that nothing has referred to for at least that long."""
+        """Keys of objects that nothing has referred to for at least that long, oldest first."""
 
     async def forget_garbage(self, keys: Sequence[str]) -> None:
         """They are deleted."""
@@ -120,7 +125,8 @@ class LeaseStore(Protocol):
         leadership: the epoch grows by one, also when the same agent (a new process of it) takes it again."""
 
     async def renew_leases(self, agent_id: str, leases: Sequence[Lease], ttl_ms: int) -> list[Lease | None]:
-        """Extends those still held at that epoch and not expired; None for the others. Epochs stay."""
+        """In the order asked: extends those still held at that epoch and not expired; None for the others. Epochs
+        stay."""
 
     async def release_leases(self, agent_id: str, leases: Sequence[Lease]) -> None:
         """Expire now, keeping the rows and so the epochs. Leases of others are left alone."""
@@ -135,7 +141,8 @@ class GroupOffsetStore(Protocol):
     async def commit_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, Exception | None]:
-        """NotFound for partitions that do not exist, the others are stored, in one transaction."""
+        """NotFound for partitions that do not exist and InvalidInput for what cannot be stored; the others are stored,
+        in one transaction."""
 
     async def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]: ...
 

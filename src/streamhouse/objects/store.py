@@ -17,7 +17,8 @@ class ObjectInfo:
 
 
 class ObjectStore(Protocol):
-    """Keys are '/'-separated relative paths. Every call may raise StorageUnavailable, which is worth a retry."""
+    """Keys are '/'-separated relative paths of letters, digits and '._=-'; others are InvalidInput. Every call may
+    raise StorageUnavailable, which is worth a retry; a create or delete may then have taken effect all the same."""
 
     async def create(self, key: str, parts: Sequence[Buffer]) -> None:
         """Store a new object, whole and durable before this returns; AlreadyExists if the key is taken."""
@@ -35,7 +36,8 @@ class ObjectStore(Protocol):
         """Size and time without the content."""
 
     def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
-        """Objects under a prefix, in key order."""
+        """Objects below a prefix, which is empty or names whole parts of the key (so 'a' has 'a/b' but not 'ab'), in
+        key order."""
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Remove what is there; a key that is not there is no error."""

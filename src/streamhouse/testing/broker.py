@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import uvloop
 
@@ -131,7 +132,7 @@ class Broker:
             inner = MemoryStore(self._clock)
         else:
             self._data_dir.mkdir(parents=True, exist_ok=True)
-            self._metadata = await open_metadata(f"sqlite:{self._data_dir}/metadata.db", self._clock)
+            self._metadata = await open_metadata(f"sqlite:{quote(str(self._data_dir))}/metadata.db", self._clock)
             inner = LocalStore(f"{self._data_dir}/objects", self._clock)
         self._objects = FaultyStore(inner, self._clock)
 

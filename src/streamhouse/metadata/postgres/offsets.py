@@ -25,8 +25,14 @@ _FETCH = """
     SELECT topic_id, partition_id, committed_offset, leader_epoch, metadata, committed_at
     FROM group_offsets WHERE group_id = $1 ORDER BY topic_id, partition_id
 """
+# Locked in the order that commits have, so that neither waits for the other in a circle.
 _DELETE = """
-    DELETE FROM group_offsets g USING unnest($2::uuid[], $3::int[]) AS gone (topic_id, partition_id)
+    WITH gone AS MATERIALIZED (
+        SELECT g.topic_id, g.partition_id FROM group_offsets g
+        JOIN unnest($2::uuid[], $3::int[]) AS asked (topic_id, partition_id) USING (topic_id, partition_id)
+        WHERE g.group_id = $1 ORDER BY g.topic_id, g.partition_id FOR UPDATE OF g
+    )
+    DELETE FROM group_offsets g USING gone
     WHERE g.group_id = $1 AND g.topic_id = gone.topic_id AND g.partition_id = gone.partition_id
 """
 

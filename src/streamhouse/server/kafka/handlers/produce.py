@@ -122,7 +122,7 @@ class PartitionOutcome:
 class CommonProduce:
     """A request with one batch, whose reply was encoded when its batch was appended."""
 
-    __slots__ = ("_correlation_id", "_partition", "_reply", "_topic", "_version", "encoded")
+    __slots__ = ("_correlation_id", "_encoded", "_is_durable", "_partition", "_reply", "_topic", "_version")
 
     def __init__(self, reply: Reply | None, version: int, correlation_id: int, topic: bytes, partition: int) -> None:
         self._reply = reply
@@ -130,11 +130,19 @@ class CommonProduce:
         self._correlation_id = correlation_id
         self._topic = topic
         self._partition = partition
-        self.encoded = b""
+        self._encoded = b""
+        self._is_durable = False
+
+    def appended(self, encoded: bytes) -> None:
+        self._encoded = encoded
+        if self._is_durable:
+            self.durable()
 
     def durable(self) -> None:
-        if self._reply is not None:
-            self._reply.fill([self.encoded])
+        """A repeat of what is durable already gets here before `appended`."""
+        self._is_durable = True
+        if self._reply is not None and self._encoded:
+            self._reply.fill([self._encoded])
 
     def failed(self, problem: StreamHouseError) -> None:
         """Rare, so this takes the general way."""
@@ -179,8 +187,10 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
         if reply is None:
             session.connection.close()
         return True
-    produce.encoded = encode_reply(
-        version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset
+    produce.appended(
+        encode_reply(
+            version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset
+        )
     )
     session.pause_while_full(leader)
     return True

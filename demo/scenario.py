@@ -1,0 +1,143 @@
+"""What the demo does, step by step, and what it measures on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from rich.console import Console
+
+from demo.audit import Audit, StoredSegments, read_segments
+from demo.consuming import Tail, read_all
+from demo.failure import DemoFailed
+from demo.node import ServedNode
+from demo.orders import Event, make_orders
+from demo.producing import OrderProducer
+from demo.progress import Meter, meter
+
+TOPIC = "orders"
+PARTITIONS = 4
+PACE_PER_SECOND = 1_000
+_MOST_PACED = 2_000
+_PACED_FRACTION = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """How the node ended its first run."""
+
+    seconds: float
+    segments_before: StoredSegments
+    segments_after: StoredSegments
+    wal_files: int
+    wal_bytes: int
+    memory_bytes: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    events: int
+    value_bytes: int
+    start_seconds: float
+    fast_events: int
+    fast_seconds: float
+    ack_seconds: Sequence[float]
+    end_to_end_seconds: Sequence[float]
+    read_seconds: float
+    stopped: Stopped
+    reread_seconds: float
+
+
+def run(data_dir: Path, count: int, console: Console) -> Outcome:
+    """Everything, or DemoFailed with what did not hold."""
+    events = make_orders(count)
+    paced = min(_MOST_PACED, int(count * _PACED_FRACTION))
+    first, fast_events, paced_events = events[0], events[1 : count - paced], events[count - paced :]
+    node = ServedNode(data_dir)
+    try:
+        console.print(f"node ready at {node.bootstrap}, data in {data_dir}")
+        _create_topic(node.bootstrap)
+        producer = OrderProducer(node.bootstrap, TOPIC)
+        producer.send_first(first)
+        with meter(console, "produce, as fast as it goes", len(fast_events)) as progress:
+            fast_seconds = producer.send_fast(fast_events, progress)
+        tail = Tail(node.bootstrap, TOPIC, PARTITIONS)
+        with meter(console, f"produce and tail, {PACE_PER_SECOND:,} per second", paced) as progress:
+            ack_seconds, end_to_end_seconds = _measure_latency(producer, tail, paced_events, progress)
+        # librdkafka would go on asking for the node after it has stopped.
+        del producer
+        read_seconds = _read_back(node.bootstrap, events, console, "consume from the start")
+        stopped = _stop(node, data_dir, count)
+    finally:
+        node.kill()
+    console.print("node drained; starting it again to read from the object store")
+    again = ServedNode(data_dir)
+    try:
+        reread_seconds = _read_back(again.bootstrap, events, console, "consume after the restart")
+        again.stop()
+    finally:
+        again.kill()
+    return Outcome(
+        events=count,
+        value_bytes=sum(len(event.value) for event in events),
+        start_seconds=node.start_seconds,
+        fast_events=len(fast_events),
+        fast_seconds=fast_seconds,
+        ack_seconds=ack_seconds,
+        end_to_end_seconds=end_to_end_seconds,
+        read_seconds=read_seconds,
+        stopped=stopped,
+        reread_seconds=reread_seconds,
+    )
+
+
+def _create_topic(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+    except KafkaException as problem:
+        raise DemoFailed(f"cannot create the topic: {problem.args[0].str()}") from None
+
+
+def _measure_latency(
+    producer: OrderProducer, tail: Tail, events: Sequence[Event], progress: Meter
+) -> tuple[list[float], list[float]]:
+    sent_at: dict[bytes, float] = {}
+    ack_seconds = producer.send_paced(
+        events, PACE_PER_SECOND, progress, lambda event, at: sent_at.__setitem__(event.value, at)
+    )
+    arrived_at = tail.finish(len(events))
+    return ack_seconds, [arrived_at[value] - at for value, at in sent_at.items()]
+
+
+def _read_back(bootstrap: str, events: Sequence[Event], console: Console, title: str) -> float:
+    audit = Audit(events)
+    with meter(console, title, len(events)) as progress:
+        seconds = read_all(bootstrap, TOPIC, PARTITIONS, len(events), progress, audit.received)
+    audit.conclude()
+    return seconds
+
+
+def _stop(node: ServedNode, data_dir: Path, count: int) -> Stopped:
+    """A drain leaves every record in the object store, which is looked at here without the node."""
+    before = read_segments(data_dir / "objects")
+    wal_files = [path.stat().st_size for path in (data_dir / "wal").glob("*.wal")]
+    memory_bytes, cpu_seconds = node.memory_bytes(), node.cpu_seconds()
+    seconds = node.stop()
+    after = read_segments(data_dir / "objects")
+    if after.records != count:
+        raise DemoFailed(f"the drained node left {after.records:,} of {count:,} records in the object store")
+    return Stopped(
+        seconds=seconds,
+        segments_before=before,
+        segments_after=after,
+        wal_files=len(wal_files),
+        wal_bytes=sum(wal_files),
+        memory_bytes=memory_bytes,
+        cpu_seconds=cpu_seconds,
+    )
