@@ -24,7 +24,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str]]:
     events, value_bytes = outcome.events, outcome.value_bytes
     fast_bytes = value_bytes * outcome.fast_events / events
     return [
-        ("events", f"{events:,} orders in {TOPIC!r} ({PARTITIONS} partitions), {_megabytes(value_bytes)} of JSON"),
+        ("events", f"{events:,} orders, {_megabytes(value_bytes)} of JSON, topic {TOPIC!r}, {PARTITIONS} partitions"),
         ("node ready after", _seconds(outcome.start_seconds)),
         ("produce, acks=all, idempotent", _rate(outcome.fast_events, fast_bytes, outcome.fast_seconds)),
         (f"acknowledged at {PACE_PER_SECOND:,}/s", _latency(outcome.ack_seconds)),
@@ -43,7 +43,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str]]:
             f"({stored.stored_bytes / stored.raw_bytes:.0%}), "
             f"{stored.stored_bytes / stored.count / 1024:,.0f} KiB each",
         ),
-        ("WAL", f"{stopped.wal_files} files, {_megabytes(stopped.wal_bytes)} preallocated"),
+        ("WAL", f"{_megabytes(stopped.wal_bytes)} preallocated, files: {stopped.wal_files}"),
         ("node memory, processor time", f"{_megabytes(stopped.memory_bytes)}, {_seconds(stopped.cpu_seconds)}"),
         ("drained", f"{_seconds(stopped.seconds)}, exit code 0, {stored.records:,} records in the object store"),
     ]

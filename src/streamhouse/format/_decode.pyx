@@ -98,24 +98,9 @@ cdef inline bint read_unsigned(Reader *reader, int max_bytes, uint64_t *value) n
     return False
 
 
-cdef inline bint read_short(Reader *reader, uint64_t *value) noexcept nogil:
-    """A number of one or two bytes, as nearly all are; False leaves the reader where it was."""
-    if reader.end - reader.at < 2:
-        return False
-    if reader.at[0] < 0x80:
-        value[0] = reader.at[0]
-        reader.at += 1
-        return True
-    if reader.at[1] < 0x80:
-        value[0] = reader.at[0] & 0x7F | <uint64_t>reader.at[1] << 7
-        reader.at += 2
-        return True
-    return False
-
-
 cdef inline bint read_long(Reader *reader, int64_t *value) noexcept nogil:
     cdef uint64_t raw
-    if not read_short(reader, &raw) and not read_unsigned(reader, 10, &raw):
+    if not read_unsigned(reader, 10, &raw):
         return False
     value[0] = <int64_t>(raw >> 1) ^ -<int64_t>(raw & 1)
     return True
@@ -123,7 +108,10 @@ cdef inline bint read_long(Reader *reader, int64_t *value) noexcept nogil:
 
 cdef inline bint read_int(Reader *reader, int64_t *value) noexcept nogil:
     cdef uint64_t raw
-    if not read_short(reader, &raw) and (not read_unsigned(reader, 5, &raw) or raw > UINT32_MAX):
+    if reader.at < reader.end and reader.at[0] < 0x80:
+        raw = reader.at[0]
+        reader.at += 1
+    elif not read_unsigned(reader, 5, &raw) or raw > UINT32_MAX:
         return False
     value[0] = <int64_t>(raw >> 1) ^ -<int64_t>(raw & 1)
     return True

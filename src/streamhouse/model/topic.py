@@ -173,9 +173,7 @@ class LogConfig:
 
 def effective_config(overrides: Mapping[str, str], node_defaults: Mapping[str, str]) -> dict[str, str]:
     """Every config of a topic: its own, else the node's default, else Kafka's."""
-    return {
-        name: overrides.get(name) or node_defaults.get(name) or key.default for name, key in CONFIG_KEYS.items()
-    }
+    return {name: overrides.get(name) or node_defaults.get(name) or key.default for name, key in CONFIG_KEYS.items()}
 
 
 def parse_log_config(config: Mapping[str, str]) -> LogConfig:

@@ -1,9 +1,7 @@
 from streamhouse.format.batch import BatchHeader
 from streamhouse.model.buffer import Buffer
 
-def scan(
-    buffer: Buffer, start: int, end: int
-) -> tuple[int, int, int, bytes, int, int, int, BatchHeader] | None: ...
+def scan(buffer: Buffer, start: int, end: int) -> tuple[int, int, int, bytes, int, int, int, BatchHeader] | None: ...
 def encode_reply(
     version: int,
     correlation_id: int,

@@ -27,6 +27,7 @@ from streamhouse.wire.kafka.messages.produce import (
     TopicProduceResponse,
 )
 from streamhouse.wire.kafka.produce_scan import encode_reply, scan
+from streamhouse.wire.kafka.produce_size import check_batch_count
 from streamhouse.wire.kafka.registry import APIS
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 API = APIS[messages.API_KEY]
 _VALID_ACKS = (-1, 0, 1)
 _TOPIC_IDS_SINCE = 13
+_LARGE_BYTES = 1024 * 1024
+_MAX_BATCHES = 20_000
 _NO_ID = UUID(int=0)
 
 
@@ -188,9 +191,7 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
             session.connection.close()
         return True
     produce.appended(
-        encode_reply(
-            version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset
-        )
+        encode_reply(version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset)
     )
     session.pause_while_full(leader)
     return True
@@ -198,6 +199,8 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
 
 def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int, *, owned: bool) -> None:
     """Append every batch; the reply, if one is wanted, takes its place in the order of replies now."""
+    if end - header.body_pos > _LARGE_BYTES:
+        check_batch_count(buffer, header.body_pos, end, header.api_version, _MAX_BATCHES)
     request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
     reply = session.expect_reply() if request.acks != 0 else None
     pending = PendingProduce(header, request, reply, session.broker.identity.node_id)
