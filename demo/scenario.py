@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time  # noqa: TID251 - waits for a real process
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ PARTITIONS = 4
 PACE_PER_SECOND = 1_000
 _MOST_PACED = 2_000
 _PACED_FRACTION = 0.1
+_UPLOAD_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +127,7 @@ def _read_back(bootstrap: str, events: Sequence[Event], console: Console, title:
 
 def _stop(node: ServedNode, data_dir: Path, count: int) -> Stopped:
     """A drain leaves every record in the object store, which is looked at here without the node."""
-    before = read_segments(data_dir / "objects")
+    before = _wait_for_segments(data_dir / "objects")
     wal_files = [path.stat().st_size for path in (data_dir / "wal").glob("*.wal")]
     memory_bytes, cpu_seconds = node.memory_bytes(), node.cpu_seconds()
     seconds = node.stop()
@@ -141,3 +143,14 @@ def _stop(node: ServedNode, data_dir: Path, count: int) -> Stopped:
         memory_bytes=memory_bytes,
         cpu_seconds=cpu_seconds,
     )
+
+
+def _wait_for_segments(objects: Path) -> StoredSegments:
+    """What the running node has uploaded by itself; its first segment is due by age, if not by size."""
+    deadline = time.monotonic() + _UPLOAD_SECONDS
+    while time.monotonic() < deadline:
+        segments = read_segments(objects)
+        if segments.count:
+            return segments
+        time.sleep(0.05)
+    raise DemoFailed(f"no segment was written within {_UPLOAD_SECONDS} s")

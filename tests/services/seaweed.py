@@ -84,6 +84,8 @@ class SeaweedServer:
             f"-s3.localSocket={self._directory / 's3.sock'}",
             f"-master.port={ports['master']}",
             f"-master.port.grpc={ports['master_grpc']}",
+            # By default it allows as many as fit the free disk; ours stay small, and each bucket takes some.
+            "-volume.max=500",
             f"-volume.port={ports['volume']}",
             f"-volume.port.grpc={ports['volume_grpc']}",
             f"-filer.port={ports['filer']}",

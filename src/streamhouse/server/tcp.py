@@ -22,9 +22,13 @@ RECEIVE_BYTES = 256 * 1024
 # Frames of at least this size are received into memory of their own, which the log may keep.
 OWN_MEMORY_BYTES = 128 * 1024
 _FIRST_GROWTH_BYTES = 1024 * 1024
-# How much of a large reply is given to the transport at once, so that connections take turns.
-_WRITE_TURN_BYTES = 1024 * 1024
-_WRITE_LOW_WATER_BYTES = 256 * 1024
+# Replies up to this size are written at once. Larger ones take turns: so much of each, and so much of all together
+# in one turn of the loop, so that the copying of a catch-up reader's megabytes never keeps others waiting for long.
+_WRITE_AT_ONCE_BYTES = 64 * 1024
+_WRITE_SLICE_BYTES = 128 * 1024
+_WRITE_TURN_BYTES = 512 * 1024
+_WRITE_HIGH_WATER_BYTES = 256 * 1024
+_WRITE_LOW_WATER_BYTES = 64 * 1024
 
 
 class FrameHandler(Protocol):
@@ -63,6 +67,8 @@ class Listener:
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.connections: set[Connection] = set()
         self.unsent_bytes = 0
+        self._writers: dict[Connection, None] = {}
+        self._turn_is_scheduled = False
         self._server: asyncio.Server | None = None
         self._watchdog: asyncio.TimerHandle | None = None
 
@@ -83,6 +89,25 @@ class Listener:
             self._watchdog.cancel()
         for connection in list(self.connections):
             connection.close()
+
+    def take_turns(self, connection: Connection) -> None:
+        """Let a connection with large replies write when it is its turn."""
+        self._writers[connection] = None
+        if not self._turn_is_scheduled:
+            self._turn_is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._write_turn)
+
+    def _write_turn(self) -> None:
+        self._turn_is_scheduled = False
+        room = _WRITE_TURN_BYTES
+        while self._writers and room > 0:
+            connection = next(iter(self._writers))
+            del self._writers[connection]
+            room -= connection.write_slice(min(room, _WRITE_SLICE_BYTES))
+            if connection.wants_to_write:
+                self._writers[connection] = None
+        if self._writers:
+            self.take_turns(next(iter(self._writers)))
 
     def _watch(self) -> None:
         """Close connections that are silent, or too slow with a request."""
@@ -119,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have the methods of asyncio.Transport without being one.
         transport = self._transport = cast(asyncio.Transport, transport)
-        transport.set_write_buffer_limits(high=_WRITE_TURN_BYTES, low=_WRITE_LOW_WATER_BYTES)
+        transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER_BYTES, low=_WRITE_LOW_WATER_BYTES)
         if len(self._listener.connections) >= self._listener.max_connections:
             _log.warning("%s: refused a connection, there are %d", self._listener.name, len(self._listener.connections))
             transport.abort()
@@ -252,34 +277,40 @@ class Connection(asyncio.BufferedProtocol):
     # --- writing ---
 
     def write(self, buffers: list[Buffer]) -> None:
-        """Send buffers, in order; large ones a turn at a time. They must not change any more."""
+        """Send buffers, in order. They must not change any more."""
         transport = self._transport
         if transport is None:
             return
-        if self._writable and not self._outbox and sum(map(len, buffers)) <= _WRITE_TURN_BYTES:
+        size_bytes = sum(map(len, buffers))
+        if self._writable and not self._outbox and size_bytes <= _WRITE_AT_ONCE_BYTES:
             transport.writelines(buffers)
-        else:
-            self._outbox.extend(buffers)
-            self._note_unsent(sum(map(len, buffers)))
-            self._write_turn()
+            return
+        self._outbox.extend(buffers)
+        self._note_unsent(size_bytes)
+        if self._writable:
+            self._listener.take_turns(self)
 
-    def _write_turn(self) -> None:
-        while self._writable and self._outbox and self._transport is not None:
-            turn: list[Buffer] = []
-            room = _WRITE_TURN_BYTES
-            while self._outbox and room > 0:
-                buffer = self._outbox.popleft()
-                if len(buffer) > room:
-                    view = memoryview(buffer)
-                    self._outbox.appendleft(view[room:])
-                    buffer = view[:room]
-                turn.append(buffer)
-                room -= len(buffer)
-            self._transport.writelines(turn)
-            self._note_unsent(room - _WRITE_TURN_BYTES)
-            if self._outbox and self._writable:
-                self._loop.call_soon(self._write_turn)
-                return
+    @property
+    def wants_to_write(self) -> bool:
+        return self._writable and bool(self._outbox)
+
+    def write_slice(self, max_bytes: int) -> int:
+        """Give the transport up to so much of what waits, and return how much that was."""
+        if not self.wants_to_write or self._transport is None:
+            return 0
+        parts: list[Buffer] = []
+        room = max_bytes
+        while self._outbox and room > 0:
+            buffer = self._outbox.popleft()
+            if len(buffer) > room:
+                view = memoryview(buffer)
+                self._outbox.appendleft(view[room:])
+                buffer = view[:room]
+            parts.append(buffer)
+            room -= len(buffer)
+        self._transport.writelines(parts)
+        self._note_unsent(room - max_bytes)
+        return max_bytes - room
 
     def _note_unsent(self, change_bytes: int) -> None:
         self._unsent_bytes += change_bytes
@@ -294,7 +325,8 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         if not self._writable:
             self._writable = True
-            self._write_turn()
+            if self._outbox:
+                self._listener.take_turns(self)
             self.resume()
 
     # --- ending ---
