@@ -69,13 +69,12 @@ def _head(name: str, versions: Versions, flexible: Versions, api_key: int | None
     head.line()
     head.line("import msgspec")
     head.line()
-    head.line("from streamhouse.model.errors import MalformedRequest")
-    for by_sight in ("Buffer", "Records", "ZERO_UUID", "TRUNCATED"):
+    for by_sight in ("Buffer", "MalformedRequest", "Records", "ZERO_UUID", "TRUNCATED"):
         if re.search(rf"\b{by_sight}\b", text):
             body.use(by_sight)
     for module, names in body.imports.items():
         if names:
-            head.imports_from(f"streamhouse.wire.kafka.{module}", sorted(names, key=_import_order))
+            head.imports_from(f"streamhouse.{module}", sorted(names, key=_import_order))
     head.line()
     if api_key is not None:
         head.line(f"API_KEY: Final = {api_key}")

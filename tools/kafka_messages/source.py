@@ -9,13 +9,20 @@ from kafka_messages.definitions import Field
 from kafka_messages.layout import FIXED
 
 _LINE_LENGTH = 120
+_HAND_WRITTEN = (
+    "model.buffer",
+    "model.errors",
+    "wire.kafka.primitives",
+    "wire.kafka.reading",
+    "wire.kafka.writing",
+)
 
 
 class Source:
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.imports: dict[str, set[str]] = {"primitives": set(), "reading": set(), "writing": set()}
-        """Names to import from the hand-written modules of `streamhouse.wire.kafka`."""
+        self.imports: dict[str, set[str]] = {module: set() for module in _HAND_WRITTEN}
+        """Names to import from the hand-written modules, in their order."""
         self.compiled: dict[str, str] = {}
         """Precompiled struct methods: name → expression."""
         self._depth = 0
@@ -85,12 +92,16 @@ class Source:
 
     def use(self, name: str) -> str:
         """`name`, which the module will import."""
-        if name in ("Buffer", "Records", "ZERO_UUID"):
-            module = "primitives"
+        if name == "Buffer":
+            module = "model.buffer"
+        elif name == "MalformedRequest":
+            module = "model.errors"
+        elif name in ("Records", "ZERO_UUID"):
+            module = "wire.kafka.primitives"
         elif name.startswith("write_") or name == "null_not_encodable":
-            module = "writing"
+            module = "wire.kafka.writing"
         else:
-            module = "reading"
+            module = "wire.kafka.reading"
         self.imports[module].add(name)
         return name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from streamhouse.wire.kafka.primitives import Buffer
+from streamhouse.model.buffer import Buffer
 
 Request = TypeVar("Request", contravariant=True)
 Response = TypeVar("Response", covariant=True)

@@ -1,6 +1,6 @@
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.run_summary import RunSummary
 from streamhouse.format.wal_layout import WalBatch
+from streamhouse.model.buffer import Buffer
 
 def scan_entries(buf: Buffer, first_position: int) -> tuple[list[WalBatch], int]: ...
 def scan_run(buf: Buffer, start: int, max_bytes: int) -> RunSummary: ...

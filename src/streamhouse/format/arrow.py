@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.columns import Columns
+from streamhouse.model.buffer import Buffer
 
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 

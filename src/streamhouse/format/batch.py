@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch, Unsupported
 
 HEADER_BYTES = 61

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.columns import Columns
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import InvalidInput
 
 _INT32_MAX = 2**31 - 1

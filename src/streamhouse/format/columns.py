@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamhouse.format.buffer import Buffer
+from streamhouse.model.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

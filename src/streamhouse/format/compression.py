@@ -11,7 +11,7 @@ import cramjam
 import lz4.frame
 import zstandard
 
-from streamhouse.format.buffer import Buffer
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch
 
 # Far above any batch that a sane producer sends, far below what would hurt a node.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.columns import Columns, EncodedRows
 from streamhouse.format.varint import append_varint
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import InvalidInput
 
 _INT32_MAX = 2**31 - 1

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from streamhouse.format import kernel
 from streamhouse.format.batch import HEADER_BYTES, MAGIC, BatchHeader, build, check_crc, iter_headers
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.columns import Columns, Section
 from streamhouse.format.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from streamhouse.format.rows import Record, columns_of, records_of
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import BatchTooLarge, CorruptBatch, InvalidInput
 
 __all__ = [

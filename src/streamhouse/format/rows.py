@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.column_builder import ColumnBuilder
 from streamhouse.format.columns import Columns
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import InvalidInput
 
 

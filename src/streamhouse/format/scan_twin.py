@@ -8,7 +8,6 @@ from uuid import UUID
 from crc32c import crc32c
 
 from streamhouse.format.batch import CRC_START, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, read_header
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.run_summary import RunSummary
 from streamhouse.format.wal_layout import (
     BATCH_KIND,
@@ -18,6 +17,7 @@ from streamhouse.format.wal_layout import (
     PREFIX_BYTES,
     WalBatch,
 )
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch
 
 _ENTRY_HEADER = Struct(">QII")

@@ -12,7 +12,6 @@ import lz4.block
 from crc32c import crc32c
 
 from streamhouse.format import kernel
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.run_summary import RunSummary
 from streamhouse.format.segment_index import (
     FOOTER_BYTES,
@@ -30,6 +29,7 @@ from streamhouse.format.segment_index import (
     encode_index,
     index_in,
 )
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch, CorruptData
 
 __all__ = [

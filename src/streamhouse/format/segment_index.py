@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.varint import append_uvarint, append_varint, read_uvarint, read_varint
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData, Unsupported
 
 MAGIC = b"STRM"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamhouse.format.buffer import Buffer
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData
 
 _MAX_BITS = 70

@@ -10,7 +10,6 @@ from crc32c import crc32c
 
 from streamhouse.format import kernel
 from streamhouse.format.batch import CRC_START
-from streamhouse.format.buffer import Buffer
 from streamhouse.format.wal_layout import (
     BATCH_KIND,
     ENTRY_HEADER_BYTES,
@@ -21,6 +20,7 @@ from streamhouse.format.wal_layout import (
     PREFIX_BYTES,
     WalBatch,
 )
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData
 
 __all__ = [

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import StorageUnavailable
-from streamhouse.objects.store import Buffer, ObjectInfo, ObjectStore
+from streamhouse.objects.store import ObjectInfo, ObjectStore
 from streamhouse.runtime.clock import Clock
 
 T = TypeVar("T")

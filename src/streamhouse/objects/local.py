@@ -17,9 +17,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidInput, NotFound, StorageUnavailable
 from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
-from streamhouse.objects.store import Buffer, ObjectInfo
+from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import new_uuid
 

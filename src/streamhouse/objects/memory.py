@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, CorruptData, NotFound
 from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
-from streamhouse.objects.store import Buffer, ObjectInfo
+from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.clock import Clock
 
 

@@ -12,9 +12,10 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store as ObstoreS3
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidConfig, NotFound, StorageUnavailable
 from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
-from streamhouse.objects.store import Buffer, ObjectInfo
+from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.entropy import new_uuid
 
 if TYPE_CHECKING:

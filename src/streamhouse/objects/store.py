@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-Buffer = bytes | bytearray | memoryview
+from streamhouse.model.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

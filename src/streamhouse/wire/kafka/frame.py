@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.primitives import Buffer
 from streamhouse.wire.kafka.reading import TRUNCATED, read_nullable_string, skip_tagged_fields
 from streamhouse.wire.kafka.registry import APIS, Api, request_header_version, response_header_version
 from streamhouse.wire.kafka.writing import write_nullable_string

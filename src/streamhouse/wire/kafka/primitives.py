@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 from uuid import UUID
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+from streamhouse.model.buffer import Buffer
+
 Records: TypeAlias = Buffer | list[Buffer]
 """Record batches: decoded as one view of the request, encoded from one buffer or from several in order."""
 

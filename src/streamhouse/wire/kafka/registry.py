@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.wire.kafka.messages import (
     alter_configs,
     api_versions,
@@ -43,7 +44,6 @@ from streamhouse.wire.kafka.messages import (
     sasl_handshake,
     sync_group,
 )
-from streamhouse.wire.kafka.primitives import Buffer
 
 Decode = Callable[[memoryview, int, int, int], msgspec.Struct]
 """(buffer, position, end, version) → message, or `MalformedRequest`."""

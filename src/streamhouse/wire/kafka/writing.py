@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from struct import Struct, pack
 from typing import Final
 
-from streamhouse.wire.kafka.primitives import Buffer, Records
+from streamhouse.model.buffer import Buffer
+from streamhouse.wire.kafka.primitives import Records
 
 _SHORT: Final = 0x7F
 """Below it, a length plus one is a varint of one byte."""

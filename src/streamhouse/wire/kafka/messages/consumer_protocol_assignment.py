@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.primitives import Buffer
 from streamhouse.wire.kafka.reading import TRUNCATED, read_count, read_int32s, read_nullable_bytes, read_string
 from streamhouse.wire.kafka.writing import write_count, write_int32s, write_nullable_bytes, write_string
 

@@ -9,8 +9,9 @@ from uuid import UUID
 
 import msgspec
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.primitives import ZERO_UUID, Buffer
+from streamhouse.wire.kafka.primitives import ZERO_UUID
 from streamhouse.wire.kafka.reading import (
     TRUNCATED,
     null_refused,

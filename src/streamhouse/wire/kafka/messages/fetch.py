@@ -9,8 +9,9 @@ from uuid import UUID
 
 import msgspec
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.primitives import ZERO_UUID, Buffer, Records
+from streamhouse.wire.kafka.primitives import ZERO_UUID, Records
 from streamhouse.wire.kafka.reading import (
     TRUNCATED,
     read_compact_count,

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.primitives import Buffer
 from streamhouse.wire.kafka.reading import (
     TRUNCATED,
     read_bytes,

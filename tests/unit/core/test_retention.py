@@ -1,0 +1,53 @@
+"""Retention at its borders."""
+
+from __future__ import annotations
+
+from log_parts.leaders import segment_row
+
+from streamhouse.core.retention import retained_from
+
+NOW_MS = 10_000
+
+
+def start_of(*segments: tuple[int, int], ms: int = -1, size: int = -1, log_start: int = 0) -> int:
+    """Segments of ten offsets each, as (size, timestamp)."""
+    rows = [
+        segment_row(number * 10, number * 10 + 10, size_bytes=size_bytes, timestamp_ms=timestamp_ms)
+        for number, (size_bytes, timestamp_ms) in enumerate(segments)
+    ]
+    return retained_from(rows, log_start, retention_ms=ms, retention_bytes=size, now_ms=NOW_MS)
+
+
+def test_a_segment_goes_when_its_newest_record_is_older_than_the_limit_and_not_when_it_is_as_old() -> None:
+    assert start_of((1, NOW_MS - 1_000), ms=1_000) == 0
+    assert start_of((1, NOW_MS - 1_001), ms=1_000) == 10
+
+
+def test_an_old_segment_behind_a_young_one_stays() -> None:
+    assert start_of((1, NOW_MS), (1, 0), ms=1_000) == 0
+
+
+def test_zero_time_keeps_only_what_is_from_now() -> None:
+    assert start_of((1, NOW_MS - 1), (1, NOW_MS), ms=0) == 10
+
+
+def test_a_size_limit_keeps_at_least_that_much() -> None:
+    assert start_of((100, 0), (100, 0), (100, 0), size=200) == 10
+    assert start_of((100, 0), (100, 0), (100, 0), size=201) == 0
+    assert start_of((100, 0), (100, 0), (100, 0), size=199) == 10
+
+
+def test_a_size_limit_of_zero_keeps_nothing() -> None:
+    assert start_of((100, NOW_MS), (100, NOW_MS), size=0) == 20
+
+
+def test_the_two_limits_add_up() -> None:
+    assert start_of((100, 0), (100, NOW_MS), (100, NOW_MS), ms=1_000, size=100) == 20
+
+
+def test_the_start_never_goes_back() -> None:
+    assert start_of((1, 0), (1, NOW_MS), ms=1_000, log_start=15) == 15
+
+
+def test_an_empty_log_keeps_its_start() -> None:
+    assert start_of(ms=0, size=0, log_start=7) == 7

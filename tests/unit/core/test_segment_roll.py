@@ -1,0 +1,35 @@
+"""When a segment is uploaded, and how large it may be."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamhouse.core.segment_roll import CATCH_UP_FACTOR, is_due, largest_segment_bytes
+from streamhouse.model.topic import MAX_SEGMENT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("buffered_bytes", "age_ms", "expected"),
+    [
+        (0, 10**9, False),
+        (1, 0, False),
+        (1, 99, False),
+        (1, 100, True),
+        (999, 99, False),
+        (1000, 0, True),
+        (5000, 0, True),
+    ],
+)
+def test_size_or_age_makes_an_upload_due_but_nothing_does_for_an_empty_buffer(
+    buffered_bytes: int, age_ms: int, expected: bool
+) -> None:
+    assert is_due(buffered_bytes, age_ms, segment_bytes=1000, segment_age_ms=100) is expected
+
+
+def test_a_segment_that_catches_up_may_be_several_times_the_size() -> None:
+    assert largest_segment_bytes(1024) == 1024 * CATCH_UP_FACTOR
+
+
+@pytest.mark.parametrize("segment_bytes", [MAX_SEGMENT_BYTES // 2, MAX_SEGMENT_BYTES])
+def test_no_segment_is_larger_than_the_largest_object(segment_bytes: int) -> None:
+    assert largest_segment_bytes(segment_bytes) == MAX_SEGMENT_BYTES
