@@ -11,7 +11,7 @@ from bench.limits import loopback_bytes_per_second
 from bench.object_server import ObjectServerMissing, object_server
 from bench.rows import Goal, Row, at_least
 from bench.run import Run
-from bench.servers import Server, serving, start_node
+from bench.servers import Server, ServerFailed, serving, start_node
 from bench.topics import create_topic, end_offsets
 
 TOPIC = "bench"
@@ -61,6 +61,8 @@ def catch_up(run: Run, node: Server, ends: list[int], seconds: float) -> float:
     """Bytes a second of raw fetches, one connection for each partition; one pass when `seconds` is 0."""
     joined = ",".join(map(str, ends))
     measured = run.native.run("fetch", node.host, node.port, TOPIC, joined, 1, FETCH_BYTES, seconds)
+    if not seconds and measured["records"] != sum(ends):
+        raise ServerFailed(f"a pass over {sum(ends)} records brought {measured['records']:.0f}")
     return measured["bytes"] / measured["seconds"]
 
 

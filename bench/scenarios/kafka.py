@@ -12,7 +12,7 @@ from bench.servers import Server, serving, start_node
 
 LOADS = (Load(value_bytes=100, codec="none", partitions=4), Load(value_bytes=1024, codec="none", partitions=4))
 FLUSHED = "log.flush.interval.messages=1"
-VARIANTS = (("default", (), at_least(1.0)), ("flush per batch", (FLUSHED,), at_least(2.0)))
+VARIANTS = (("its defaults", (), at_least(1.0)), ("a flush per batch", (FLUSHED,), at_least(2.0)))
 
 
 def rows(run: Run) -> Iterator[Row]:
@@ -26,34 +26,37 @@ def rows(run: Run) -> Iterator[Row]:
         yield _missing(str(missing))
         return
     directory = run.directory("kafka")
-    with serving(start_node(directory / "node")) as node:
-        ours = {load: _measure(run, node, load, "streamhouse") for load in LOADS}
     for index, (name, settings, goal) in enumerate(VARIANTS):
-        with serving(start_kafka(jars, directory / f"kafka-{index}", settings)) as kafka:
+        with (
+            serving(start_node(directory / f"node-{index}")) as node,
+            serving(start_kafka(jars, directory / f"kafka-{index}", settings)) as kafka,
+        ):
             for load in LOADS:
-                theirs = _measure(run, kafka, load, f"Apache Kafka, {name}")
+                run.say(f"beside Apache Kafka, {name}: {load}")
+                ours, theirs = _take_turns(run, node, kafka, load)
                 yield Row(
                     scenario="kafka",
-                    name=f"{load} beside Kafka, {name}",
-                    figure=ours[load].records_per_second,
+                    name=f"{load}, Kafka with {name}",
+                    figure=ours.records_per_second,
                     unit="records/s",
                     limit=theirs.records_per_second,
-                    limit_name=f"Apache Kafka, {name}",
+                    limit_name="Apache Kafka",
                     goal=goal,
                     details={
-                        "cpu_ratio": ours[load].server_cpu / ours[load].client_cpu,
+                        "cpu_ratio": ours.server_cpu / ours.client_cpu,
                         "kafka_cpu_ratio": theirs.server_cpu / theirs.client_cpu,
                     },
                 )
 
 
-def _measure(run: Run, server: Server, load: Load, name: str) -> Outcome:
-    run.say(f"{name}: {load}")
-    topic = f"bench-{load.value_bytes}"
-    # The first run only warms up: a Java virtual machine has to compile what is hot.
-    outcomes = [produce_checked(run, server, f"{topic}-{repeat}", load) for repeat in range(run.plan.repeats + 1)]
-    server.settle()
-    return median_outcome(outcomes[1:])
+def _take_turns(run: Run, node: Server, kafka: Server, load: Load) -> tuple[Outcome, Outcome]:
+    outcomes: dict[Server, list[Outcome]] = {node: [], kafka: []}
+    for repeat in range(1 + run.plan.repeats):
+        for server, measured in outcomes.items():
+            measured.append(produce_checked(run, server, f"bench-{load.value_bytes}-{repeat}", load))
+            server.settle()
+    # The first turn only warms up: a Java virtual machine has to compile what is hot.
+    return median_outcome(outcomes[node][1:]), median_outcome(outcomes[kafka][1:])
 
 
 def _missing(reason: str) -> Row:

@@ -45,12 +45,9 @@ class Broker:
         self.group_offsets: GroupOffsetStore = metadata
         self.producer_ids = ProducerIds(metadata)
         self.fetcher = Fetcher(engine.reader)
-        self._engine = engine
-
-    @property
-    def buffer(self) -> ByteBudget:
+        self.buffer: ByteBudget = engine.buffer
         """The memory for records that are not yet in the object store."""
-        return self._engine.buffer
+        self._engine = engine
 
     def produce(
         self,

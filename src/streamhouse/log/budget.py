@@ -15,16 +15,14 @@ class ByteBudget:
     def __init__(self, limit_bytes: int, on_pressure: Callable[[], None] | None = None) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        self.is_full = False
         self._on_pressure = on_pressure
         self._pressing = False
         self._waiting: dict[Callable[[], None], None] = {}
 
-    @property
-    def is_full(self) -> bool:
-        return self.used_bytes >= self.limit_bytes
-
     def take(self, size_bytes: int) -> None:
         self.used_bytes += size_bytes
+        self.is_full = self.used_bytes >= self.limit_bytes
         if self._on_pressure is not None and not self._pressing and self._has_little_room():
             self._pressing = True
             self._on_pressure()
@@ -32,6 +30,7 @@ class ByteBudget:
     def give_back(self, size_bytes: int) -> None:
         self.used_bytes -= size_bytes
         assert self.used_bytes >= 0, "more given back than taken"
+        self.is_full = self.used_bytes >= self.limit_bytes
         if self._has_little_room():
             return
         self._pressing = False

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from streamhouse.core.producer_state import ProducedBatch, Producer, ProducerTable
 from streamhouse.core.segment_roll import is_due
@@ -48,17 +48,11 @@ class Acknowledgement(Protocol):
     def failed(self, problem: StreamHouseError) -> None: ...
 
 
-class Appended(NamedTuple):
-    base_offset: int
-    append_time_ms: int
-
-
-class _Pending(NamedTuple):
-    end_offset: int
-    acknowledgement: Acknowledgement
-    size_bytes: int
-    producer_id: int
-    producer_before: Producer | None
+# Plain tuples: one of each is made for every batch, and a named one takes three times as long.
+Appended: TypeAlias = tuple[int, int]
+"""Base offset, and append time or -1."""
+_Pending: TypeAlias = tuple[int, Acknowledgement, int, int, Producer | None]
+"""End offset, who waits for it, size in bytes, producer id, and what was known of that producer before."""
 
 
 class LogResources(NamedTuple):
@@ -88,7 +82,7 @@ class PartitionLeader:
         self.wal_prefix = entry_prefix(row.partition.topic_id, row.partition.partition)
         self.epoch = epoch
         self.epochs: list[tuple[int, int]] = list(row.epochs)
-        self.config = config
+        self.configure(config)
         self.log_start_offset = row.log_start_offset
         self.committed_end = row.next_offset
         self.high_watermark = row.next_offset
@@ -125,37 +119,46 @@ class PartitionLeader:
         """Give a checked batch its offset and start making it durable; `acknowledgement` is told when it is.
 
         An idempotent producer's repeat is not appended again: it gets the first offset back, once that is durable."""
-        self._check_leading()
-        if len(batch) > self.config.max_message_bytes:
+        if self._clock.monotonic_ms() >= self.writable_until_ms:
+            raise NotLeader(f"this agent does not hold the lease of {self.topic}/{self.partition.partition}")
+        size_bytes = len(batch)
+        if size_bytes > self.config.max_message_bytes:
             raise BatchTooLarge(
-                f"a batch of {len(batch)} bytes is larger than {self.topic}'s max.message.bytes, "
+                f"a batch of {size_bytes} bytes is larger than {self.topic}'s max.message.bytes, "
                 f"{self.config.max_message_bytes}"
             )
-        repeated = self._find_repeat(header)
-        if repeated is not None:
-            if repeated.end_offset <= self.high_watermark:
-                acknowledgement.durable()
-            else:
-                self._repeats.append((repeated.end_offset, acknowledgement))
-            return Appended(repeated.base_offset, -1)
+        producer_id = header.producer_id
+        if producer_id >= 0:
+            repeated = self._find_repeat(header)
+            if repeated is not None:
+                return self._repeat(repeated, acknowledgement)
         self._wal.check_writable()
         append_time_ms = -1
-        if self.config.stamps_append_time or self.config.compression != "producer":
+        if self._rewrites:
             batch, append_time_ms = self._rewrite(batch)
-        base_offset = self.next_offset
-        before = self._remember_producer(header, base_offset)
+            size_bytes = len(batch)
+        base_offset = self.tail.end_offset
+        before = self._remember_producer(header, base_offset) if producer_id >= 0 else None
         end_offset = base_offset + header.last_offset_delta + 1
         placed = self.tail.append(batch, end_offset, self.epoch, owned=owned)
-        self._pending.append(_Pending(end_offset, acknowledgement, len(placed), header.producer_id, before))
-        self._take_buffer(len(placed))
+        self._pending.append((end_offset, acknowledgement, size_bytes, producer_id, before))
+        self._take_buffer(size_bytes)
         self._wal.append(self, placed, end_offset)
-        return Appended(base_offset, append_time_ms)
+        return base_offset, append_time_ms
+
+    def _repeat(self, repeated: ProducedBatch, acknowledgement: Acknowledgement) -> Appended:
+        if repeated.end_offset <= self.high_watermark:
+            acknowledgement.durable()
+        else:
+            self._repeats.append((repeated.end_offset, acknowledgement))
+        return repeated.base_offset, -1
 
     def replay(self, batch: memoryview) -> None:
         """Put back what the WAL held at the last stop: already durable, offsets as they were."""
         header = read_header(batch)
         assert header.base_offset == self.next_offset, "recovery replays a log without gaps"
-        self._remember_producer(header, header.base_offset)
+        if header.producer_id >= 0:
+            self._remember_producer(header, header.base_offset)
         self.tail.append(batch, header.end_offset, header.leader_epoch)
         self._take_buffer(len(batch))
         self.high_watermark = header.end_offset
@@ -165,8 +168,8 @@ class PartitionLeader:
             return
         self.high_watermark = end_offset
         pending = self._pending
-        while pending and pending[0].end_offset <= end_offset:
-            pending.popleft().acknowledgement.durable()
+        while pending and pending[0][0] <= end_offset:
+            pending.popleft()[1].durable()
         if self._repeats:
             ready = [repeat for repeat in self._repeats if repeat[0] <= end_offset]
             self._repeats = [repeat for repeat in self._repeats if repeat[0] > end_offset]
@@ -179,11 +182,11 @@ class PartitionLeader:
     def not_durable(self, problem: StreamHouseError) -> None:
         """Take back every append that was not reported durable, newest first, as if it had never been."""
         while self._pending:
-            lost = self._pending.pop()
-            if lost.producer_id >= 0:
-                self.producers.restore(lost.producer_id, lost.producer_before)
-            self._give_back_buffer(lost.size_bytes)
-            lost.acknowledgement.failed(problem)
+            _, acknowledgement, size_bytes, producer_id, producer_before = self._pending.pop()
+            if producer_id >= 0:
+                self.producers.restore(producer_id, producer_before)
+            self._give_back_buffer(size_bytes)
+            acknowledgement.failed(problem)
         repeats, self._repeats = self._repeats, []
         for _, acknowledgement in repeats:
             acknowledgement.failed(problem)
@@ -241,6 +244,10 @@ class PartitionLeader:
 
     # --- leadership ---
 
+    def configure(self, config: LogConfig) -> None:
+        self.config = config
+        self._rewrites = config.stamps_append_time or config.compression != "producer"
+
     def log_start_moved(self, log_start_offset: int, dropped_segments: int) -> None:
         self.log_start_offset = log_start_offset
         del self.segments[:dropped_segments]
@@ -262,20 +269,12 @@ class PartitionLeader:
         """Never so much that the buffer would be full before it is reached."""
         return min(self.config.segment_bytes, self.buffer.limit_bytes // 2)
 
-    def _check_leading(self) -> None:
-        if self.removed or self._clock.monotonic_ms() >= self.writable_until_ms:
-            raise NotLeader(f"this agent does not hold the lease of {self.topic}/{self.partition.partition}")
-
     def _find_repeat(self, header: BatchHeader) -> ProducedBatch | None:
-        if header.producer_id < 0:
-            return None
         return self.producers.check(
             header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
         )
 
     def _remember_producer(self, header: BatchHeader, base_offset: int) -> Producer | None:
-        if header.producer_id < 0:
-            return None
         batch = ProducedBatch(
             header.base_sequence, header.last_sequence, base_offset, base_offset + header.last_offset_delta + 1
         )
@@ -292,7 +291,7 @@ class PartitionLeader:
         return memoryview(rewritten), append_time_ms
 
     def _take_buffer(self, size_bytes: int) -> None:
-        if not self.buffered_bytes:
+        if not self.buffer.used_bytes:
             self._buffered_since_ms = self._clock.monotonic_ms()
         self.buffer.take(size_bytes)
         self._node_buffer.take(size_bytes)

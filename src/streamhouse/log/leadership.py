@@ -139,7 +139,7 @@ class Leadership:
         config = self._config_of(topic)
         for leader in self.leaders_of(topic):
             if leader is not None:
-                leader.config = config
+                leader.configure(config)
 
     def expire(self) -> None:
         """Behave as if every lease had just run out (a fault hook)."""

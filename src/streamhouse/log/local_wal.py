@@ -48,7 +48,9 @@ class LocalWal:
         self._notify_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._writer = WalWriter(self._notify_fd)
         self._live: deque[WalFile] = deque()
+        self._current: WalFile
         self._room_bytes = 0
+        self._prepare_below_bytes = 0
         self._spare: WalFile | None = None
         self._preparing = False
         self._in_flight: deque[_Entry | None] = deque()
@@ -70,11 +72,12 @@ class LocalWal:
             raise self._problem
 
     def append(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
-        if self._backlog or len(batch) + _ENTRY_OVERHEAD_BYTES > self._room_bytes:
+        needed_bytes = len(batch) + _ENTRY_OVERHEAD_BYTES
+        if self._backlog or needed_bytes > self._room_bytes:
             self._backlog.append((owner, batch, end_offset))
             self._drain_backlog()
         else:
-            self._submit(owner, batch, end_offset)
+            self._submit(owner, batch, end_offset, needed_bytes)
 
     def kick(self) -> None:
         self._writer.kick()
@@ -103,20 +106,21 @@ class LocalWal:
         for file in self._live:
             os.close(file.fd)
 
-    def _submit(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
+    def _submit(self, owner: WalOwner, batch: memoryview, end_offset: int, needed_bytes: int) -> None:
         self._writer.add(owner.wal_prefix, batch)
         self._in_flight.append((owner, batch, end_offset))
-        file = self._live[-1]
-        file.pins[owner] = end_offset
-        self._room_bytes -= len(batch) + _ENTRY_OVERHEAD_BYTES
-        if self._room_bytes * 2 < file.size_bytes and self._spare is None and not self._preparing:
+        self._current.pins[owner] = end_offset
+        self._room_bytes -= needed_bytes
+        if self._room_bytes < self._prepare_below_bytes and self._spare is None and not self._preparing:
             self._prepare(0)
 
     def _use(self, file: WalFile, first_position: int = 0) -> None:
         self._writer.switch(file.fd, first_position)
         self._in_flight.append(None)
         self._live.append(file)
+        self._current = file
         self._room_bytes = file.size_bytes - FILE_HEADER_BYTES - _ENTRY_OVERHEAD_BYTES
+        self._prepare_below_bytes = self._room_bytes // 2
         if len(self._live) > _PATIENT_FILES:
             self._relieve(self._live[0].pins.copy())  # type: ignore[arg-type]
 
@@ -134,7 +138,7 @@ class LocalWal:
                 self._spare = None
                 self._use(spare)
             self._backlog.popleft()
-            self._submit(owner, batch, end_offset)
+            self._submit(owner, batch, end_offset, needed)
 
     def _prepare(self, size_bytes: int) -> None:
         self._preparing = True

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import Protocol, cast
 
 from streamhouse.log.budget import ByteBudget
@@ -18,6 +19,7 @@ from streamhouse.model.errors import MalformedRequest
 _log = logging.getLogger(__name__)
 
 SIZE_BYTES = 4
+_unpack_size = Struct(">i").unpack_from
 RECEIVE_BYTES = 256 * 1024
 # Frames of at least this size are received into memory of their own, which the log may keep.
 OWN_MEMORY_BYTES = 128 * 1024
@@ -181,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         assert self._handler is not None
         position = 0
         while filled - position >= SIZE_BYTES and self._transport is not None:
-            size = int.from_bytes(buffer[position : position + SIZE_BYTES], "big", signed=True)
+            (size,) = _unpack_size(buffer, position)
             if not 0 < size <= self._listener.max_frame_bytes:
                 raise MalformedRequest(f"a frame of {size} bytes is not between 1 and {self._listener.max_frame_bytes}")
             end = position + SIZE_BYTES + size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from streamhouse.core.producer_state import WINDOW, ProducedBatch, Producer, ProducerTable
 from streamhouse.model.errors import CorruptData, OutOfOrderSequence, StaleProducerEpoch
@@ -26,8 +26,6 @@ class _Appended:
 
 class ProducerTableAgainstAModel(RuleBasedStateMachine):
     """Kafka's rules, said over the whole history of a log."""
-
-    batches = Bundle("batches")
 
     @initialize()
     def start(self) -> None:

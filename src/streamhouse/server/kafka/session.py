@@ -16,6 +16,7 @@ from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.kafka.handlers import produce
+from streamhouse.server.kafka.reply import Reply
 from streamhouse.server.kafka.routing import Router
 from streamhouse.server.tcp import Connection
 from streamhouse.wire.kafka.frame import RequestHeader, decode_request_header
@@ -26,20 +27,6 @@ _MAX_QUEUED_BYTES = 1024 * 1024
 _MAX_UNANSWERED_PRODUCES = 1000
 # Only records are large. Other requests are made of many small things, each of which costs time to read.
 _MAX_CONTROL_BYTES = 4 * 1024 * 1024
-
-
-class Reply:
-    """A request's place in the order of replies, to be filled when its answer is known."""
-
-    __slots__ = ("_session", "buffers")
-
-    def __init__(self, session: KafkaSession) -> None:
-        self._session = session
-        self.buffers: list[Buffer] | None = None
-
-    def fill(self, buffers: list[Buffer]) -> None:
-        self.buffers = buffers
-        self._session.reply_filled()
 
 
 class KafkaSession:
@@ -155,14 +142,12 @@ class KafkaSession:
 
     # --- replies ---
 
-    def expect_reply(self) -> Reply:
-        """The next place in the order of replies."""
-        reply = Reply(self)
+    def expect(self, reply: Reply) -> None:
+        """Give a reply the next place in the order."""
         self._replies.append(reply)
         if len(self._replies) >= _MAX_UNANSWERED_PRODUCES and not self._too_many_unanswered:
             self._too_many_unanswered = True
             self.connection.pause()
-        return reply
 
     def reply_filled(self) -> None:
         """Send on the loop's next turn, so that the replies of one commit leave together."""

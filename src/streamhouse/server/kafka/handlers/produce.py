@@ -15,6 +15,7 @@ from streamhouse.model.errors import CorruptBatch, NotLeader, StreamHouseError, 
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import find_leader
 from streamhouse.server.kafka.refusals import InvalidAcks
+from streamhouse.server.kafka.reply import Reply, ReplySender
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
 from streamhouse.wire.kafka.messages import produce as messages
 from streamhouse.wire.kafka.messages.produce import (
@@ -31,7 +32,7 @@ from streamhouse.wire.kafka.produce_size import check_batch_count
 from streamhouse.wire.kafka.registry import APIS
 
 if TYPE_CHECKING:
-    from streamhouse.server.kafka.session import KafkaSession, Reply
+    from streamhouse.server.kafka.session import KafkaSession
 
 API = APIS[messages.API_KEY]
 _VALID_ACKS = (-1, 0, 1)
@@ -104,10 +105,11 @@ class PartitionOutcome:
         if problem is None:
             assert self.appended is not None
             assert self.leader is not None
+            base_offset, append_time_ms = self.appended
             return PartitionProduceResponse(
                 index=index,
-                base_offset=self.appended.base_offset,
-                log_append_time_ms=self.appended.append_time_ms,
+                base_offset=base_offset,
+                log_append_time_ms=append_time_ms,
                 log_start_offset=self.leader.log_start_offset,
             )
         leader = self.leader
@@ -122,13 +124,14 @@ class PartitionOutcome:
         )
 
 
-class CommonProduce:
+class CommonProduce(Reply):
     """A request with one batch, whose reply was encoded when its batch was appended."""
 
-    __slots__ = ("_correlation_id", "_encoded", "_is_durable", "_partition", "_reply", "_topic", "_version")
+    __slots__ = ("_correlation_id", "_encoded", "_is_durable", "_partition", "_topic", "_version")
 
-    def __init__(self, reply: Reply | None, version: int, correlation_id: int, topic: bytes, partition: int) -> None:
-        self._reply = reply
+    def __init__(self, sender: ReplySender, version: int, correlation_id: int, topic: bytes, partition: int) -> None:
+        self._sender = sender
+        self.buffers = None
         self._version = version
         self._correlation_id = correlation_id
         self._topic = topic
@@ -139,18 +142,17 @@ class CommonProduce:
     def appended(self, encoded: bytes) -> None:
         self._encoded = encoded
         if self._is_durable:
-            self.durable()
+            self.fill([encoded])
 
     def durable(self) -> None:
         """A repeat of what is durable already gets here before `appended`."""
         self._is_durable = True
-        if self._reply is not None and self._encoded:
-            self._reply.fill([self._encoded])
+        if self._encoded:
+            self.buffers = [self._encoded]
+            self._sender.reply_filled()
 
     def failed(self, problem: StreamHouseError) -> None:
         """Rare, so this takes the general way."""
-        if self._reply is None:
-            return
         names_by_id = self._version >= _TOPIC_IDS_SINCE
         response = ProduceResponse(
             responses=[
@@ -169,7 +171,7 @@ class CommonProduce:
             ]
         )
         body = messages.encode_response(response, self._version)
-        self._reply.fill(encode_response(self._correlation_id, API, self._version, body))
+        self.fill(encode_response(self._correlation_id, API, self._version, body))
 
 
 def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: int, *, owned: bool) -> bool:
@@ -181,19 +183,21 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
     leader = session.broker.topics.leader_by_key(topic, partition)
     if leader is None:
         return False
-    reply = session.expect_reply() if acks != 0 else None
-    produce = CommonProduce(reply, version, correlation_id, topic, partition)
+    produce = CommonProduce(session, version, correlation_id, topic, partition)
+    if acks != 0:
+        session.expect(produce)
     try:
         base_offset, append_time_ms = leader.append(buffer[batch_start:batch_end], header, produce, owned=owned)
     except StreamHouseError as problem:
         produce.failed(problem)
-        if reply is None:
+        if acks == 0:
             session.connection.close()
         return True
     produce.appended(
         encode_reply(version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset)
     )
-    session.pause_while_full(leader)
+    if leader.buffer.is_full or session.broker.buffer.is_full:
+        session.pause_while_full(leader)
     return True
 
 
@@ -202,7 +206,9 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
     if end - header.body_pos > _LARGE_BYTES:
         check_batch_count(buffer, header.body_pos, end, header.api_version, _MAX_BATCHES)
     request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
-    reply = session.expect_reply() if request.acks != 0 else None
+    reply = Reply(session) if request.acks != 0 else None
+    if reply is not None:
+        session.expect(reply)
     pending = PendingProduce(header, request, reply, session.broker.identity.node_id)
     for topic in request.topic_data:
         for data in topic.partition_data:

@@ -1,0 +1,24 @@
+"""A request's place in the order of replies, to be filled when its answer is known."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from streamhouse.model.buffer import Buffer
+
+
+class ReplySender(Protocol):
+    def reply_filled(self) -> None:
+        """Some reply can be sent, if it is its turn."""
+
+
+class Reply:
+    __slots__ = ("_sender", "buffers")
+
+    def __init__(self, sender: ReplySender) -> None:
+        self._sender = sender
+        self.buffers: list[Buffer] | None = None
+
+    def fill(self, buffers: list[Buffer]) -> None:
+        self.buffers = buffers
+        self._sender.reply_filled()

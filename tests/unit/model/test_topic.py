@@ -1,0 +1,121 @@
+"""Topic configs: checked as Kafka checks them, effective values from topic, node and defaults."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.topic import CONFIG_KEYS, MAX_SEGMENT_BYTES, check_config, effective_config, parse_log_config
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cleanup.policy", "delete"),
+        ("cleanup.policy", "compact"),
+        ("cleanup.policy", "compact,delete"),
+        ("compression.type", "zstd"),
+        ("max.message.bytes", "0"),
+        ("max.message.bytes", str(2**31 - 1)),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.bytes", "-1"),
+        ("retention.ms", str(2**63 - 1)),
+        ("segment.bytes", "1024"),
+        ("segment.bytes", str(MAX_SEGMENT_BYTES)),
+        ("segment.ms", "1"),
+    ],
+)
+def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
+    assert check_config({name: value}) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cleanup.policy", ""),
+        ("cleanup.policy", "delete,delete"),
+        ("cleanup.policy", "delete;compact"),
+        ("cleanup.policy", "Delete"),
+        ("compression.type", "brotli"),
+        ("compression.type", "ZSTD"),
+        ("max.message.bytes", "-1"),
+        ("max.message.bytes", str(2**31)),
+        ("max.message.bytes", "1.0"),
+        ("max.message.bytes", ""),
+        ("max.message.bytes", "9" * 5_000),
+        ("message.timestamp.type", "logappendtime"),
+        ("retention.bytes", "-2"),
+        ("retention.ms", str(2**63)),
+        ("retention.ms", "1d"),
+        ("segment.bytes", "1023"),
+        ("segment.bytes", str(MAX_SEGMENT_BYTES + 1)),
+        ("segment.ms", "0"),
+        ("no.such.config", "1"),
+        ("retention.ms", None),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_config(name: str, value: str | None) -> None:
+    with pytest.raises(InvalidConfig, match=name.replace(".", r"\.")) as refused:
+        check_config({name: value})
+
+    assert len(str(refused.value)) < 1_000
+
+
+def test_spaces_around_policies_and_numbers_go() -> None:
+    assert check_config({"cleanup.policy": " compact , delete ", "retention.ms": " 7 "}) == {
+        "cleanup.policy": "compact,delete",
+        "retention.ms": "7",
+    }
+
+
+@given(st.sampled_from(sorted(CONFIG_KEYS)), st.text(max_size=20))
+def test_any_text_is_a_value_or_refused_and_a_value_stays_what_it_is(name: str, text: str) -> None:
+    try:
+        once = check_config({name: text})
+    except InvalidConfig:
+        return
+    assert check_config(once) == once
+    parse_log_config(effective_config(once, {}))
+
+
+def test_a_topic_goes_before_the_node_and_the_node_before_the_default() -> None:
+    node = {"retention.ms": "5", "segment.bytes": "2048"}
+
+    effective = effective_config({"retention.ms": "9"}, node)
+
+    assert effective.keys() == CONFIG_KEYS.keys()
+    assert effective["retention.ms"] == "9"
+    assert effective["segment.bytes"] == "2048"
+    assert effective["cleanup.policy"] == "delete"
+
+
+def test_zero_is_a_value_and_not_an_absence() -> None:
+    assert effective_config({"max.message.bytes": "0"}, {"max.message.bytes": "5"})["max.message.bytes"] == "0"
+
+
+def test_every_default_passes_its_own_check() -> None:
+    defaults = {name: key.default for name, key in CONFIG_KEYS.items()}
+
+    assert check_config(defaults) == defaults
+
+
+def test_the_effective_texts_become_what_a_log_goes_by() -> None:
+    config = parse_log_config(
+        effective_config(
+            {
+                "cleanup.policy": "compact,delete",
+                "message.timestamp.type": "LogAppendTime",
+                "segment.ms": "123",
+                "compression.type": "lz4",
+            },
+            {},
+        )
+    )
+
+    assert config.cleanup_policy == {"compact", "delete"}
+    assert config.stamps_append_time
+    assert config.segment_age_ms == 123
+    assert config.compression == "lz4"
+    assert config.retention_bytes == -1
