@@ -32,6 +32,8 @@ lint: setup ## formatting, style, types, layering, generated code
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_kafka_messages.py --check
+	$(BIN)/python tools/write_kafka_compatibility.py --check
+	$(BIN)/python tools/write_configuration.py --check
 
 format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -74,7 +74,6 @@ class Settings:
     )
     retention_interval: int = _setting(Kind.DURATION, 60_000, "how often retention and garbage collection run")
     garbage_grace: int = _setting(Kind.DURATION, 3_600_000, "keep objects this long after nothing refers to them")
-    offsets_retention: int = _setting(Kind.DURATION, 7 * 86_400_000, "keep an idle group's offsets this long")
 
     lease_ttl: int = _setting(Kind.DURATION, 30_000, "how long a partition lease lasts")
     lease_renewal: int = _setting(Kind.DURATION, 10_000, "how often leases are renewed")

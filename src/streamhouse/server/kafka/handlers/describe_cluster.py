@@ -1,4 +1,4 @@
-"""DescribeCluster (60), versions 0 to 2."""
+"""DescribeCluster (60), versions 0 to 2: the cluster's id and this node."""
 
 from __future__ import annotations
 
