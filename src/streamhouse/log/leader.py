@@ -175,7 +175,7 @@ class PartitionLeader:
             self._repeats = [repeat for repeat in self._repeats if repeat[0] > end_offset]
             for _, acknowledgement in ready:
                 acknowledgement.durable()
-        if self.buffered_bytes >= self._segment_bytes:
+        if self.buffer.used_bytes >= self._segment_bytes and self.upload_is_due():
             self._upload_due(self)
         self._notify_watchers()
 

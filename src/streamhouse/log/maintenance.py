@@ -20,6 +20,7 @@ from streamhouse.runtime.clock import Clock
 _log = logging.getLogger(__name__)
 _AGE_CHECKS_PER_SEGMENT_AGE = 10
 _SHORTEST_AGE_CHECK_MS = 20
+_LONGEST_AGE_CHECK_MS = 100
 _GARBAGE_BATCH = 500
 
 
@@ -122,4 +123,4 @@ class Maintenance:
 
 
 def age_check_interval_ms(segment_age_ms: int) -> int:
-    return max(_SHORTEST_AGE_CHECK_MS, min(1000, segment_age_ms // _AGE_CHECKS_PER_SEGMENT_AGE))
+    return max(_SHORTEST_AGE_CHECK_MS, min(_LONGEST_AGE_CHECK_MS, segment_age_ms // _AGE_CHECKS_PER_SEGMENT_AGE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamhouse.core.segment_roll import CATCH_UP_FACTOR, is_due, largest_segment_bytes
+from streamhouse.core.segment_roll import CATCH_UP_FACTOR, PACE_MS, is_due, largest_segment_bytes
 from streamhouse.model.topic import MAX_SEGMENT_BYTES
 
 
@@ -16,14 +16,25 @@ from streamhouse.model.topic import MAX_SEGMENT_BYTES
         (1, 99, False),
         (1, 100, True),
         (999, 99, False),
-        (1000, 0, True),
-        (5000, 0, True),
+        (1000, 100, True),
+        (5000, 100, True),
     ],
 )
 def test_size_or_age_makes_an_upload_due_but_nothing_does_for_an_empty_buffer(
     buffered_bytes: int, age_ms: int, expected: bool
 ) -> None:
     assert is_due(buffered_bytes, age_ms, segment_bytes=1000, segment_age_ms=100) is expected
+
+
+def test_a_partition_that_fills_segments_quickly_waits_for_its_pace_or_the_largest_size() -> None:
+    def due(buffered_bytes: int, age_ms: int) -> bool:
+        return is_due(buffered_bytes, age_ms, segment_bytes=1000, segment_age_ms=60_000)
+
+    assert not due(1000, PACE_MS - 1)
+    assert due(1000, PACE_MS)
+    assert not due(999, PACE_MS)
+    assert not due(CATCH_UP_FACTOR * 1000 - 1, 0)
+    assert due(CATCH_UP_FACTOR * 1000, 0)
 
 
 def test_a_segment_that_catches_up_may_be_several_times_the_size() -> None:
