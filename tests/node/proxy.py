@@ -215,7 +215,7 @@ class TcpProxy:
             pairs = list(self._pairs)
         for pair in pairs:
             for side in pair:
-                _end(side)
+                _shut(side)
 
     def refuse(self, refusing: bool) -> None:
         """While refusing, connections end as they are made."""
@@ -280,9 +280,14 @@ class TcpProxy:
             return lost
 
 
-def _end(side: socket.socket) -> None:
+def _shut(side: socket.socket) -> None:
+    """Both directions end now; the thread that carries its bytes sees that and closes it."""
     try:
         side.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
+
+
+def _end(side: socket.socket) -> None:
+    _shut(side)
     side.close()

@@ -37,6 +37,11 @@ def fail_from(call: str, error: str, number: int) -> list[str]:
     return _strace("/dev/null", call, f"{call}:error={error}:when={number}+")
 
 
+def fail_once(call: str, error: str, number: int) -> list[str]:
+    """A wrapper under which that call fails in each thread once, the n-th time."""
+    return _strace("/dev/null", call, f"{call}:error={error}:when={number}")
+
+
 def record(log: Path) -> list[str]:
     """A wrapper that only notes which calls of the write path a node makes."""
     return _strace(str(log), ",".join(WRITE_PATH))

@@ -20,20 +20,18 @@ class Role:
     message: Message
     suffix: str
     """`_request`, `_response`, or nothing for a message that stands alone."""
-    tolerates_trailing_bytes: bool
-    """Responses come from brokers that may be newer; a request with bytes to spare is damaged."""
 
 
 def render_api(name: str, request: Message, response: Message) -> str:
     request_facts = (request.api_key, request.versions, request.flexible)
     if request.api_key is None or request_facts != (response.api_key, response.versions, response.flexible):
         raise ValueError(f"the request and the response of {name} do not belong together")
-    roles = (Role(request, "_request", False), Role(response, "_response", True))
+    roles = (Role(request, "_request"), Role(response, "_response"))
     return _render(name, request.versions, roles, api_key=request.api_key)
 
 
 def render_data(name: str, message: Message) -> str:
-    return _render(name, message.versions, (Role(message, "", True),), api_key=None)
+    return _render(name, message.versions, (Role(message, ""),), api_key=None)
 
 
 def _render(name: str, versions: Versions, roles: tuple[Role, ...], *, api_key: int | None) -> str:
@@ -155,13 +153,11 @@ def _write_decode(source: Source, name: str, role: Role, role_plans: list[Plan])
             for index, plan in enumerate(role_plans):
                 argument = ", version" if plan.needs_version(root, writing=False) else ""
                 function = plan.function("read", root.name, is_array=False)
-                call = f"message, pos = {function}(buf, pos, end{argument})"
+                call = f"message, _ = {function}(buf, pos, end{argument})"
                 _by_flavour(source, role_plans, index, call)
         with source.block("except TRUNCATED as error:"):
             source.line(f'raise MalformedRequest(f"{message.name} version {{version}}: {{error}}") from error')
-        if not role.tolerates_trailing_bytes:
-            with source.block("if pos != end:"):
-                source.line(f'raise {source.use("trailing_bytes")}("{message.name}", version, end - pos)')
+        # Bytes to spare are not looked at, as in Kafka: librdkafka's Metadata requests have some.
         source.line("return message")
 
 

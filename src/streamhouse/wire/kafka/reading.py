@@ -255,10 +255,6 @@ def skip_tagged_fields(buf: memoryview, pos: int, end: int) -> int:
 # ─── refusals ───
 
 
-def trailing_bytes(api: str, version: int, count: int) -> MalformedRequest:
-    return MalformedRequest(f"{api} version {version} has {count} bytes after its end")
-
-
 def null_refused(field: str, version: int) -> MalformedRequest:
     return MalformedRequest(f"{field} may not be null in version {version}")
 

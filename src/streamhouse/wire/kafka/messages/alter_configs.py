@@ -19,7 +19,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -193,13 +192,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> AlterCo
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_alter_configs_request_legacy(buf, pos, end)
+            message, _ = _read_alter_configs_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_alter_configs_request_flexible(buf, pos, end)
+            message, _ = _read_alter_configs_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"AlterConfigsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("AlterConfigsRequest", version, end - pos)
     return message
 
 
@@ -318,9 +315,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> AlterC
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_alter_configs_response_legacy(buf, pos, end)
+            message, _ = _read_alter_configs_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_alter_configs_response_flexible(buf, pos, end)
+            message, _ = _read_alter_configs_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"AlterConfigsResponse version {version}: {error}") from error
     return message

@@ -19,7 +19,6 @@ from streamhouse.wire.kafka.reading import (
     read_uvarint,
     skip_tagged_fields,
     tag_size_refused,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import write_compact_count, write_compact_string, write_count, write_tagged_fields
 
@@ -106,13 +105,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> ApiVers
     buf = buf[:end]
     try:
         if version < 3:
-            message, pos = _read_api_versions_request_legacy(buf, pos, end)
+            message, _ = _read_api_versions_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_api_versions_request_flexible(buf, pos, end)
+            message, _ = _read_api_versions_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"ApiVersionsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("ApiVersionsRequest", version, end - pos)
     return message
 
 
@@ -301,9 +298,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> ApiVer
     buf = buf[:end]
     try:
         if version < 3:
-            message, pos = _read_api_versions_response_legacy(buf, pos, end, version)
+            message, _ = _read_api_versions_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_api_versions_response_flexible(buf, pos, end)
+            message, _ = _read_api_versions_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"ApiVersionsResponse version {version}: {error}") from error
     return message

@@ -20,7 +20,6 @@ from streamhouse.wire.kafka.reading import (
     read_compact_strings,
     read_int32s,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -125,11 +124,9 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Consume
         raise MalformedRequest(f"ConsumerGroupDescribe has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_consumer_group_describe_request(buf, pos, end)
+        message, _ = _read_consumer_group_describe_request(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"ConsumerGroupDescribeRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("ConsumerGroupDescribeRequest", version, end - pos)
     return message
 
 
@@ -307,7 +304,7 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Consum
         raise MalformedRequest(f"ConsumerGroupDescribe has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_consumer_group_describe_response(buf, pos, end, version)
+        message, _ = _read_consumer_group_describe_response(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ConsumerGroupDescribeResponse version {version}: {error}") from error
     return message

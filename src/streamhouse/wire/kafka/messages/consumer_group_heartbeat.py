@@ -22,7 +22,6 @@ from streamhouse.wire.kafka.reading import (
     read_int32s,
     read_presence,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -170,11 +169,9 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Consume
         raise MalformedRequest(f"ConsumerGroupHeartbeat has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_consumer_group_heartbeat_request(buf, pos, end, version)
+        message, _ = _read_consumer_group_heartbeat_request(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ConsumerGroupHeartbeatRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("ConsumerGroupHeartbeatRequest", version, end - pos)
     return message
 
 
@@ -246,7 +243,7 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Consum
         raise MalformedRequest(f"ConsumerGroupHeartbeat has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_consumer_group_heartbeat_response(buf, pos, end)
+        message, _ = _read_consumer_group_heartbeat_response(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"ConsumerGroupHeartbeatResponse version {version}: {error}") from error
     return message

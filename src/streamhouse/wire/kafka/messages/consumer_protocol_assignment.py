@@ -63,7 +63,7 @@ def decode(buf: memoryview, pos: int, end: int, version: int) -> ConsumerProtoco
         raise MalformedRequest(f"ConsumerProtocolAssignment has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_consumer_protocol_assignment(buf, pos, end)
+        message, _ = _read_consumer_protocol_assignment(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"ConsumerProtocolAssignment version {version}: {error}") from error
     return message

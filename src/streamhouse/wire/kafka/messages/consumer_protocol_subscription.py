@@ -114,7 +114,7 @@ def decode(buf: memoryview, pos: int, end: int, version: int) -> ConsumerProtoco
         raise MalformedRequest(f"ConsumerProtocolSubscription has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_consumer_protocol_subscription(buf, pos, end, version)
+        message, _ = _read_consumer_protocol_subscription(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ConsumerProtocolSubscription version {version}: {error}") from error
     return message

@@ -22,7 +22,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -208,13 +207,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> CreateP
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_create_partitions_request_legacy(buf, pos, end)
+            message, _ = _read_create_partitions_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_create_partitions_request_flexible(buf, pos, end)
+            message, _ = _read_create_partitions_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"CreatePartitionsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("CreatePartitionsRequest", version, end - pos)
     return message
 
 
@@ -315,9 +312,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Create
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_create_partitions_response_legacy(buf, pos, end)
+            message, _ = _read_create_partitions_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_create_partitions_response_flexible(buf, pos, end)
+            message, _ = _read_create_partitions_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"CreatePartitionsResponse version {version}: {error}") from error
     return message

@@ -26,7 +26,6 @@ from streamhouse.wire.kafka.reading import (
     read_uvarint,
     skip_tagged_fields,
     tag_size_refused,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -294,13 +293,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> CreateT
     buf = buf[:end]
     try:
         if version < 5:
-            message, pos = _read_create_topics_request_legacy(buf, pos, end)
+            message, _ = _read_create_topics_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_create_topics_request_flexible(buf, pos, end)
+            message, _ = _read_create_topics_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"CreateTopicsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("CreateTopicsRequest", version, end - pos)
     return message
 
 
@@ -474,9 +471,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Create
     buf = buf[:end]
     try:
         if version < 5:
-            message, pos = _read_create_topics_response_legacy(buf, pos, end)
+            message, _ = _read_create_topics_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_create_topics_response_flexible(buf, pos, end, version)
+            message, _ = _read_create_topics_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"CreateTopicsResponse version {version}: {error}") from error
     return message

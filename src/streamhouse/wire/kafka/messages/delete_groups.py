@@ -19,7 +19,6 @@ from streamhouse.wire.kafka.reading import (
     read_string,
     read_strings,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -87,13 +86,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> DeleteG
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_delete_groups_request_legacy(buf, pos, end)
+            message, _ = _read_delete_groups_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_delete_groups_request_flexible(buf, pos, end)
+            message, _ = _read_delete_groups_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DeleteGroupsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DeleteGroupsRequest", version, end - pos)
     return message
 
 
@@ -184,9 +181,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Delete
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_delete_groups_response_legacy(buf, pos, end)
+            message, _ = _read_delete_groups_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_delete_groups_response_flexible(buf, pos, end)
+            message, _ = _read_delete_groups_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DeleteGroupsResponse version {version}: {error}") from error
     return message

@@ -17,7 +17,6 @@ from streamhouse.wire.kafka.reading import (
     read_count,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import write_compact_count, write_compact_string, write_count, write_string
 
@@ -177,13 +176,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> DeleteR
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_delete_records_request_legacy(buf, pos, end)
+            message, _ = _read_delete_records_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_delete_records_request_flexible(buf, pos, end)
+            message, _ = _read_delete_records_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DeleteRecordsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DeleteRecordsRequest", version, end - pos)
     return message
 
 
@@ -322,9 +319,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Delete
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_delete_records_response_legacy(buf, pos, end)
+            message, _ = _read_delete_records_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_delete_records_response_flexible(buf, pos, end)
+            message, _ = _read_delete_records_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DeleteRecordsResponse version {version}: {error}") from error
     return message

@@ -22,7 +22,6 @@ from streamhouse.wire.kafka.reading import (
     read_string,
     read_strings,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -144,13 +143,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> DeleteT
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_delete_topics_request_legacy(buf, pos, end)
+            message, _ = _read_delete_topics_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_delete_topics_request_flexible(buf, pos, end, version)
+            message, _ = _read_delete_topics_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"DeleteTopicsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DeleteTopicsRequest", version, end - pos)
     return message
 
 
@@ -267,9 +264,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Delete
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_delete_topics_response_legacy(buf, pos, end)
+            message, _ = _read_delete_topics_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_delete_topics_response_flexible(buf, pos, end, version)
+            message, _ = _read_delete_topics_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"DeleteTopicsResponse version {version}: {error}") from error
     return message

@@ -16,7 +16,6 @@ from streamhouse.wire.kafka.reading import (
     read_compact_nullable_string,
     read_compact_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import write_compact_count, write_compact_nullable_string, write_compact_string
 
@@ -98,11 +97,9 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Describ
         raise MalformedRequest(f"DescribeCluster has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_describe_cluster_request(buf, pos, end, version)
+        message, _ = _read_describe_cluster_request(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeClusterRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DescribeClusterRequest", version, end - pos)
     return message
 
 
@@ -196,7 +193,7 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Descri
         raise MalformedRequest(f"DescribeCluster has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_describe_cluster_response(buf, pos, end, version)
+        message, _ = _read_describe_cluster_response(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeClusterResponse version {version}: {error}") from error
     return message

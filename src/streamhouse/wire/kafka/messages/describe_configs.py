@@ -23,7 +23,6 @@ from streamhouse.wire.kafka.reading import (
     read_string,
     read_strings,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -214,13 +213,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Describ
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_describe_configs_request_legacy(buf, pos, end, version)
+            message, _ = _read_describe_configs_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_describe_configs_request_flexible(buf, pos, end)
+            message, _ = _read_describe_configs_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeConfigsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DescribeConfigsRequest", version, end - pos)
     return message
 
 
@@ -484,9 +481,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Descri
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_describe_configs_response_legacy(buf, pos, end, version)
+            message, _ = _read_describe_configs_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_describe_configs_response_flexible(buf, pos, end)
+            message, _ = _read_describe_configs_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeConfigsResponse version {version}: {error}") from error
     return message

@@ -20,7 +20,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_count,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -167,13 +166,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Describ
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_describe_log_dirs_request_legacy(buf, pos, end)
+            message, _ = _read_describe_log_dirs_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_describe_log_dirs_request_flexible(buf, pos, end)
+            message, _ = _read_describe_log_dirs_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeLogDirsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DescribeLogDirsRequest", version, end - pos)
     return message
 
 
@@ -395,9 +392,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Descri
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_describe_log_dirs_response_legacy(buf, pos, end)
+            message, _ = _read_describe_log_dirs_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_describe_log_dirs_response_flexible(buf, pos, end, version)
+            message, _ = _read_describe_log_dirs_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeLogDirsResponse version {version}: {error}") from error
     return message

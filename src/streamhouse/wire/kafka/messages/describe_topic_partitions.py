@@ -21,7 +21,6 @@ from streamhouse.wire.kafka.reading import (
     read_int32s,
     read_presence,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -156,11 +155,9 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Describ
         raise MalformedRequest(f"DescribeTopicPartitions has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_describe_topic_partitions_request(buf, pos, end)
+        message, _ = _read_describe_topic_partitions_request(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeTopicPartitionsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("DescribeTopicPartitionsRequest", version, end - pos)
     return message
 
 
@@ -311,7 +308,7 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Descri
         raise MalformedRequest(f"DescribeTopicPartitions has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_describe_topic_partitions_response(buf, pos, end)
+        message, _ = _read_describe_topic_partitions_response(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"DescribeTopicPartitionsResponse version {version}: {error}") from error
     return message

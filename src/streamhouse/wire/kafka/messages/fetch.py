@@ -28,7 +28,6 @@ from streamhouse.wire.kafka.reading import (
     read_uvarint,
     skip_tagged_fields,
     tag_size_refused,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -539,13 +538,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> FetchRe
     buf = buf[:end]
     try:
         if version < 12:
-            message, pos = _read_fetch_request_legacy(buf, pos, end, version)
+            message, _ = _read_fetch_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_fetch_request_flexible(buf, pos, end, version)
+            message, _ = _read_fetch_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"FetchRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("FetchRequest", version, end - pos)
     return message
 
 
@@ -928,9 +925,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> FetchR
     buf = buf[:end]
     try:
         if version < 12:
-            message, pos = _read_fetch_response_legacy(buf, pos, end, version)
+            message, _ = _read_fetch_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_fetch_response_flexible(buf, pos, end, version)
+            message, _ = _read_fetch_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"FetchResponse version {version}: {error}") from error
     return message

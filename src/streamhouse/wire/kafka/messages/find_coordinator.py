@@ -19,7 +19,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -124,13 +123,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> FindCoo
     buf = buf[:end]
     try:
         if version < 3:
-            message, pos = _read_find_coordinator_request_legacy(buf, pos, end, version)
+            message, _ = _read_find_coordinator_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_find_coordinator_request_flexible(buf, pos, end, version)
+            message, _ = _read_find_coordinator_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"FindCoordinatorRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("FindCoordinatorRequest", version, end - pos)
     return message
 
 
@@ -273,9 +270,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> FindCo
     buf = buf[:end]
     try:
         if version < 3:
-            message, pos = _read_find_coordinator_response_legacy(buf, pos, end, version)
+            message, _ = _read_find_coordinator_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_find_coordinator_response_flexible(buf, pos, end, version)
+            message, _ = _read_find_coordinator_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"FindCoordinatorResponse version {version}: {error}") from error
     return message

@@ -17,7 +17,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_nullable_string,
@@ -101,13 +100,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Heartbe
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_heartbeat_request_legacy(buf, pos, end, version)
+            message, _ = _read_heartbeat_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_heartbeat_request_flexible(buf, pos, end)
+            message, _ = _read_heartbeat_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"HeartbeatRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("HeartbeatRequest", version, end - pos)
     return message
 
 
@@ -159,9 +156,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Heartb
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_heartbeat_response_legacy(buf, pos, end, version)
+            message, _ = _read_heartbeat_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_heartbeat_response_flexible(buf, pos, end)
+            message, _ = _read_heartbeat_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"HeartbeatResponse version {version}: {error}") from error
     return message

@@ -19,7 +19,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -204,13 +203,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Increme
     buf = buf[:end]
     try:
         if version < 1:
-            message, pos = _read_incremental_alter_configs_request_legacy(buf, pos, end)
+            message, _ = _read_incremental_alter_configs_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_incremental_alter_configs_request_flexible(buf, pos, end)
+            message, _ = _read_incremental_alter_configs_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"IncrementalAlterConfigsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("IncrementalAlterConfigsRequest", version, end - pos)
     return message
 
 
@@ -333,9 +330,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Increm
     buf = buf[:end]
     try:
         if version < 1:
-            message, pos = _read_incremental_alter_configs_response_legacy(buf, pos, end)
+            message, _ = _read_incremental_alter_configs_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_incremental_alter_configs_response_flexible(buf, pos, end)
+            message, _ = _read_incremental_alter_configs_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"IncrementalAlterConfigsResponse version {version}: {error}") from error
     return message

@@ -15,7 +15,6 @@ from streamhouse.wire.kafka.reading import (
     read_compact_nullable_string,
     read_nullable_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import write_compact_nullable_string, write_nullable_string
 
@@ -95,13 +94,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> InitPro
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_init_producer_id_request_legacy(buf, pos, end)
+            message, _ = _read_init_producer_id_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_init_producer_id_request_flexible(buf, pos, end, version)
+            message, _ = _read_init_producer_id_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"InitProducerIdRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("InitProducerIdRequest", version, end - pos)
     return message
 
 
@@ -150,9 +147,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> InitPr
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_init_producer_id_response_legacy(buf, pos, end)
+            message, _ = _read_init_producer_id_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_init_producer_id_response_flexible(buf, pos, end)
+            message, _ = _read_init_producer_id_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"InitProducerIdResponse version {version}: {error}") from error
     return message

@@ -22,7 +22,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     null_not_encodable,
@@ -213,13 +212,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> JoinGro
     buf = buf[:end]
     try:
         if version < 6:
-            message, pos = _read_join_group_request_legacy(buf, pos, end, version)
+            message, _ = _read_join_group_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_join_group_request_flexible(buf, pos, end, version)
+            message, _ = _read_join_group_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"JoinGroupRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("JoinGroupRequest", version, end - pos)
     return message
 
 
@@ -382,9 +379,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> JoinGr
     buf = buf[:end]
     try:
         if version < 6:
-            message, pos = _read_join_group_response_legacy(buf, pos, end, version)
+            message, _ = _read_join_group_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_join_group_response_flexible(buf, pos, end, version)
+            message, _ = _read_join_group_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"JoinGroupResponse version {version}: {error}") from error
     return message

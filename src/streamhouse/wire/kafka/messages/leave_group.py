@@ -19,7 +19,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -159,13 +158,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> LeaveGr
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_leave_group_request_legacy(buf, pos, end, version)
+            message, _ = _read_leave_group_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_leave_group_request_flexible(buf, pos, end, version)
+            message, _ = _read_leave_group_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"LeaveGroupRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("LeaveGroupRequest", version, end - pos)
     return message
 
 
@@ -273,9 +270,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> LeaveG
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_leave_group_response_legacy(buf, pos, end, version)
+            message, _ = _read_leave_group_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_leave_group_response_flexible(buf, pos, end)
+            message, _ = _read_leave_group_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"LeaveGroupResponse version {version}: {error}") from error
     return message

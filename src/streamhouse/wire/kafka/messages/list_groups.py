@@ -18,7 +18,6 @@ from streamhouse.wire.kafka.reading import (
     read_count,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_compact_count,
@@ -102,13 +101,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> ListGro
     buf = buf[:end]
     try:
         if version < 3:
-            message, pos = _read_list_groups_request_legacy(buf, pos, end)
+            message, _ = _read_list_groups_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_list_groups_request_flexible(buf, pos, end, version)
+            message, _ = _read_list_groups_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ListGroupsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("ListGroupsRequest", version, end - pos)
     return message
 
 
@@ -220,9 +217,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> ListGr
     buf = buf[:end]
     try:
         if version < 3:
-            message, pos = _read_list_groups_response_legacy(buf, pos, end, version)
+            message, _ = _read_list_groups_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_list_groups_response_flexible(buf, pos, end, version)
+            message, _ = _read_list_groups_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ListGroupsResponse version {version}: {error}") from error
     return message

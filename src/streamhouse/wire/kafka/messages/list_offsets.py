@@ -17,7 +17,6 @@ from streamhouse.wire.kafka.reading import (
     read_count,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import write_compact_count, write_compact_string, write_count, write_string
 
@@ -228,13 +227,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> ListOff
     buf = buf[:end]
     try:
         if version < 6:
-            message, pos = _read_list_offsets_request_legacy(buf, pos, end, version)
+            message, _ = _read_list_offsets_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_list_offsets_request_flexible(buf, pos, end, version)
+            message, _ = _read_list_offsets_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ListOffsetsRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("ListOffsetsRequest", version, end - pos)
     return message
 
 
@@ -396,9 +393,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> ListOf
     buf = buf[:end]
     try:
         if version < 6:
-            message, pos = _read_list_offsets_response_legacy(buf, pos, end, version)
+            message, _ = _read_list_offsets_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_list_offsets_response_flexible(buf, pos, end)
+            message, _ = _read_list_offsets_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"ListOffsetsResponse version {version}: {error}") from error
     return message

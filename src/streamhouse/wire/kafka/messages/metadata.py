@@ -25,7 +25,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -242,13 +241,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Metadat
     buf = buf[:end]
     try:
         if version < 9:
-            message, pos = _read_metadata_request_legacy(buf, pos, end, version)
+            message, _ = _read_metadata_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_metadata_request_flexible(buf, pos, end, version)
+            message, _ = _read_metadata_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"MetadataRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("MetadataRequest", version, end - pos)
     return message
 
 
@@ -613,9 +610,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Metada
     buf = buf[:end]
     try:
         if version < 9:
-            message, pos = _read_metadata_response_legacy(buf, pos, end, version)
+            message, _ = _read_metadata_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_metadata_response_flexible(buf, pos, end, version)
+            message, _ = _read_metadata_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"MetadataResponse version {version}: {error}") from error
     return message

@@ -21,7 +21,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -287,13 +286,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> OffsetC
     buf = buf[:end]
     try:
         if version < 8:
-            message, pos = _read_offset_commit_request_legacy(buf, pos, end, version)
+            message, _ = _read_offset_commit_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_offset_commit_request_flexible(buf, pos, end, version)
+            message, _ = _read_offset_commit_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetCommitRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("OffsetCommitRequest", version, end - pos)
     return message
 
 
@@ -446,9 +443,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Offset
     buf = buf[:end]
     try:
         if version < 8:
-            message, pos = _read_offset_commit_response_legacy(buf, pos, end, version)
+            message, _ = _read_offset_commit_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_offset_commit_response_flexible(buf, pos, end, version)
+            message, _ = _read_offset_commit_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetCommitResponse version {version}: {error}") from error
     return message

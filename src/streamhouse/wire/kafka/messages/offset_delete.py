@@ -10,7 +10,7 @@ import msgspec
 
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.reading import TRUNCATED, read_count, read_string, trailing_bytes
+from streamhouse.wire.kafka.reading import TRUNCATED, read_count, read_string
 from streamhouse.wire.kafka.writing import write_count, write_string
 
 API_KEY: Final = 47
@@ -110,11 +110,9 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> OffsetD
         raise MalformedRequest(f"OffsetDelete has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_offset_delete_request(buf, pos, end)
+        message, _ = _read_offset_delete_request(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetDeleteRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("OffsetDeleteRequest", version, end - pos)
     return message
 
 
@@ -181,7 +179,7 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Offset
         raise MalformedRequest(f"OffsetDelete has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_offset_delete_response(buf, pos, end)
+        message, _ = _read_offset_delete_response(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetDeleteResponse version {version}: {error}") from error
     return message

@@ -25,7 +25,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -314,13 +313,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> OffsetF
     buf = buf[:end]
     try:
         if version < 6:
-            message, pos = _read_offset_fetch_request_legacy(buf, pos, end, version)
+            message, _ = _read_offset_fetch_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_offset_fetch_request_flexible(buf, pos, end, version)
+            message, _ = _read_offset_fetch_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetFetchRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("OffsetFetchRequest", version, end - pos)
     return message
 
 
@@ -611,9 +608,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Offset
     buf = buf[:end]
     try:
         if version < 6:
-            message, pos = _read_offset_fetch_response_legacy(buf, pos, end, version)
+            message, _ = _read_offset_fetch_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_offset_fetch_response_flexible(buf, pos, end, version)
+            message, _ = _read_offset_fetch_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetFetchResponse version {version}: {error}") from error
     return message

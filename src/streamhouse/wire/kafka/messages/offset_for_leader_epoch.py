@@ -17,7 +17,6 @@ from streamhouse.wire.kafka.reading import (
     read_count,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import write_compact_count, write_compact_string, write_count, write_string
 
@@ -197,13 +196,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> OffsetF
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_offset_for_leader_epoch_request_legacy(buf, pos, end, version)
+            message, _ = _read_offset_for_leader_epoch_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_offset_for_leader_epoch_request_flexible(buf, pos, end)
+            message, _ = _read_offset_for_leader_epoch_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetForLeaderEpochRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("OffsetForLeaderEpochRequest", version, end - pos)
     return message
 
 
@@ -340,9 +337,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Offset
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_offset_for_leader_epoch_response_legacy(buf, pos, end)
+            message, _ = _read_offset_for_leader_epoch_response_legacy(buf, pos, end)
         else:
-            message, pos = _read_offset_for_leader_epoch_response_flexible(buf, pos, end)
+            message, _ = _read_offset_for_leader_epoch_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"OffsetForLeaderEpochResponse version {version}: {error}") from error
     return message

@@ -26,7 +26,6 @@ from streamhouse.wire.kafka.reading import (
     read_uvarint,
     skip_tagged_fields,
     tag_size_refused,
-    trailing_bytes,
     uuid_from_bytes,
 )
 from streamhouse.wire.kafka.writing import (
@@ -271,13 +270,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> Produce
     buf = buf[:end]
     try:
         if version < 9:
-            message, pos = _read_produce_request_legacy(buf, pos, end)
+            message, _ = _read_produce_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_produce_request_flexible(buf, pos, end, version)
+            message, _ = _read_produce_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ProduceRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("ProduceRequest", version, end - pos)
     return message
 
 
@@ -586,9 +583,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> Produc
     buf = buf[:end]
     try:
         if version < 9:
-            message, pos = _read_produce_response_legacy(buf, pos, end, version)
+            message, _ = _read_produce_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_produce_response_flexible(buf, pos, end, version)
+            message, _ = _read_produce_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"ProduceResponse version {version}: {error}") from error
     return message

@@ -17,7 +17,6 @@ from streamhouse.wire.kafka.reading import (
     read_compact_nullable_string,
     read_nullable_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_bytes,
@@ -78,13 +77,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> SaslAut
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_sasl_authenticate_request_legacy(buf, pos, end)
+            message, _ = _read_sasl_authenticate_request_legacy(buf, pos, end)
         else:
-            message, pos = _read_sasl_authenticate_request_flexible(buf, pos, end)
+            message, _ = _read_sasl_authenticate_request_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"SaslAuthenticateRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("SaslAuthenticateRequest", version, end - pos)
     return message
 
 
@@ -161,9 +158,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> SaslAu
     buf = buf[:end]
     try:
         if version < 2:
-            message, pos = _read_sasl_authenticate_response_legacy(buf, pos, end, version)
+            message, _ = _read_sasl_authenticate_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_sasl_authenticate_response_flexible(buf, pos, end)
+            message, _ = _read_sasl_authenticate_response_flexible(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"SaslAuthenticateResponse version {version}: {error}") from error
     return message

@@ -10,7 +10,7 @@ import msgspec
 
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.wire.kafka.reading import TRUNCATED, read_count, read_string, read_strings, trailing_bytes
+from streamhouse.wire.kafka.reading import TRUNCATED, read_count, read_string, read_strings
 from streamhouse.wire.kafka.writing import write_count, write_string, write_strings
 
 API_KEY: Final = 17
@@ -46,11 +46,9 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> SaslHan
         raise MalformedRequest(f"SaslHandshake has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_sasl_handshake_request(buf, pos, end)
+        message, _ = _read_sasl_handshake_request(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"SaslHandshakeRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("SaslHandshakeRequest", version, end - pos)
     return message
 
 
@@ -82,7 +80,7 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> SaslHa
         raise MalformedRequest(f"SaslHandshake has no version {version}")
     buf = buf[:end]
     try:
-        message, pos = _read_sasl_handshake_response(buf, pos, end)
+        message, _ = _read_sasl_handshake_response(buf, pos, end)
     except TRUNCATED as error:
         raise MalformedRequest(f"SaslHandshakeResponse version {version}: {error}") from error
     return message

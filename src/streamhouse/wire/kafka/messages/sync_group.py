@@ -21,7 +21,6 @@ from streamhouse.wire.kafka.reading import (
     read_nullable_string,
     read_string,
     skip_tagged_fields,
-    trailing_bytes,
 )
 from streamhouse.wire.kafka.writing import (
     write_bytes,
@@ -185,13 +184,11 @@ def decode_request(buf: memoryview, pos: int, end: int, version: int) -> SyncGro
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_sync_group_request_legacy(buf, pos, end, version)
+            message, _ = _read_sync_group_request_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_sync_group_request_flexible(buf, pos, end, version)
+            message, _ = _read_sync_group_request_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"SyncGroupRequest version {version}: {error}") from error
-    if pos != end:
-        raise trailing_bytes("SyncGroupRequest", version, end - pos)
     return message
 
 
@@ -266,9 +263,9 @@ def decode_response(buf: memoryview, pos: int, end: int, version: int) -> SyncGr
     buf = buf[:end]
     try:
         if version < 4:
-            message, pos = _read_sync_group_response_legacy(buf, pos, end, version)
+            message, _ = _read_sync_group_response_legacy(buf, pos, end, version)
         else:
-            message, pos = _read_sync_group_response_flexible(buf, pos, end, version)
+            message, _ = _read_sync_group_response_flexible(buf, pos, end, version)
     except TRUNCATED as error:
         raise MalformedRequest(f"SyncGroupResponse version {version}: {error}") from error
     return message
