@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from services.clock import ManualClock
 
 from log_parts.batches import EPOCH, header_of
 from streamhouse.log.budget import ByteBudget
-from streamhouse.log.leader import Appended, LogResources, PartitionLeader
+from streamhouse.log.leader import LogResources, PartitionLeader
 from streamhouse.log.tail_memory import TailMemory
 from streamhouse.log.wal import WalOwner
 from streamhouse.metadata.store import PartitionRow, SegmentRow
@@ -33,6 +34,7 @@ class HeldWal:
     def __init__(self) -> None:
         self.waiting: list[tuple[WalOwner, memoryview, int]] = []
         self.covered_up_to: dict[WalOwner, int] = {}
+        self.forgotten: list[WalOwner] = []
         self.problem: StreamHouseError | None = None
         self.kicks = 0
 
@@ -48,6 +50,9 @@ class HeldWal:
 
     def covered(self, owner: WalOwner, end_offset: int) -> None:
         self.covered_up_to[owner] = end_offset
+
+    def forget(self, owner: WalOwner) -> None:
+        self.forgotten.append(owner)
 
     async def close(self) -> None:
         return
@@ -83,6 +88,11 @@ class Ack:
     @property
     def is_durable(self) -> bool:
         return self.heard == ["durable"]
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    append_time_ms: int
 
 
 class Partition:
@@ -133,7 +143,7 @@ class Partition:
 
     def append(self, produced: memoryview, *, owned: bool = False) -> tuple[Appended, Ack]:
         ack = Ack()
-        return self.leader.append(produced, header_of(produced), ack, owned=owned), ack
+        return Appended(*self.leader.append(produced, header_of(produced), ack, owned=owned)), ack
 
     def read_all(self) -> bytes:
         """What a consumer sees of the tail."""

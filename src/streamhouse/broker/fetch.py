@@ -31,6 +31,7 @@ class Fetcher:
     def read_memory(self, reads: Sequence[PartitionRead], max_bytes: int) -> bool:
         """Fill what the tails hold, within max_bytes (but at least one batch); False if segments are needed too."""
         complete = True
+        has_data = False
         room = max_bytes
         for read in reads:
             problem = _check(read)
@@ -41,18 +42,20 @@ class Fetcher:
             if read.offset < leader.tail.start_offset:
                 complete = False
                 continue
-            if room > 0 and read.offset < leader.high_watermark:
+            if read.offset < leader.high_watermark and (room > 0 or not has_data):
                 parts = leader.tail.read(read.offset, leader.high_watermark, min(read.max_bytes, room))
-                _found(read, parts, is_first=room == max_bytes, room=room)
+                _found(read, parts, is_first=not has_data, room=room)
                 room -= read.size_bytes
+                has_data = has_data or read.size_bytes > 0
         return complete
 
     async def read(self, reads: Sequence[PartitionRead], max_bytes: int) -> None:
         """The same, also from segments. A partition that cannot be read has its `problem` set."""
         room = max_bytes
+        has_data = False
         for read in reads:
             read.parts, read.size_bytes, read.problem = (), 0, _check(read)
-            if read.problem is not None or room <= 0 or read.offset >= read.leader.high_watermark:
+            if read.problem is not None or read.offset >= read.leader.high_watermark or (has_data and room <= 0):
                 continue
             wanted_bytes = min(read.max_bytes, room)
             try:
@@ -65,8 +68,9 @@ class Fetcher:
                 # A segment that retention dropped meanwhile is not damage.
                 read.problem = _check(read) or problem
                 continue
-            _found(read, parts, is_first=room == max_bytes, room=room)
+            _found(read, parts, is_first=not has_data, room=room)
             room -= read.size_bytes
+            has_data = has_data or read.size_bytes > 0
 
     async def wait(self, reads: Sequence[PartitionRead], min_bytes: int, max_bytes: int, max_wait_ms: int) -> None:
         """Read when min_bytes have come together, or after max_wait_ms, whichever is first."""

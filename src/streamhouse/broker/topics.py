@@ -30,7 +30,8 @@ class Topics:
         self._default_partitions = default_partitions
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
-        self._leaders_by_key: dict[bytes, Sequence[PartitionLeader | None]] = {}
+        self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
+        self._leaders_by_id: dict[bytes, Sequence[PartitionLeader | None]] = {}
         self._changes = asyncio.Lock()
 
     def opened(self, topics: Iterable[Topic]) -> None:
@@ -65,9 +66,9 @@ class Topics:
             raise NotLeader(f"this agent does not lead {topic.name}/{partition}")
         return leader
 
-    def leader_by_key(self, key: bytes, partition: int) -> PartitionLeader | None:
+    def leader_by_key(self, key: bytes, partition: int, *, is_id: bool) -> PartitionLeader | None:
         """The same for the hot path, by a topic's encoded name or id; None leaves it to others to say why not."""
-        leaders = self._leaders_by_key.get(key)
+        leaders = (self._leaders_by_id if is_id else self._leaders_by_name).get(key)
         return leaders[partition] if leaders is not None and 0 <= partition < len(leaders) else None
 
     def config_of(self, topic: Topic) -> dict[str, str]:
@@ -112,8 +113,8 @@ class Topics:
             await self._store.delete_topic(topic.topic_id)
             self._by_name.pop(topic.name, None)
             self._by_id.pop(topic.topic_id, None)
-            self._leaders_by_key.pop(topic.name.encode(), None)
-            self._leaders_by_key.pop(topic.topic_id.bytes, None)
+            self._leaders_by_name.pop(topic.name.encode(), None)
+            self._leaders_by_id.pop(topic.topic_id.bytes, None)
             self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))
 
     async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
@@ -132,5 +133,5 @@ class Topics:
     def _remember(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self._leaders_by_key[topic.name.encode()] = self.leaders_of(topic)
-        self._leaders_by_key[topic.topic_id.bytes] = self.leaders_of(topic)
+        self._leaders_by_name[topic.name.encode()] = self.leaders_of(topic)
+        self._leaders_by_id[topic.topic_id.bytes] = self.leaders_of(topic)

@@ -59,6 +59,7 @@ cdef struct Item:
     size_t batch_bytes
     int fd
     uint64_t first_position
+    bint recovers
 
 cdef struct Queue:
     Item* items
@@ -258,8 +259,8 @@ cdef void process(Shared* shared, Item* items, size_t count) noexcept nogil:
     cdef size_t start = 0, end
     while start < count:
         if items[start].kind == SWITCH:
-            # A new file is also how a failed WAL is started again.
-            shared.failed_with = switch_file(shared, &items[start])
+            if shared.failed_with == 0 or items[start].recovers:
+                shared.failed_with = switch_file(shared, &items[start])
             complete(shared, 1, shared.failed_with)
             start += 1
             continue
@@ -382,11 +383,12 @@ cdef class WalWriter:
             # The caller keeps `batch` until its completion, so the memory stays where it is.
             PyBuffer_Release(&view)
 
-    def switch(self, int fd, uint64_t first_position):
+    def switch(self, int fd, uint64_t first_position, bint recovers=True):
         cdef Item* item = self._add()
         item.kind = SWITCH
         item.fd = fd
         item.first_position = first_position
+        item.recovers = recovers
 
     def kick(self):
         cdef Shared* shared = self._shared

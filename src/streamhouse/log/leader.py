@@ -37,7 +37,6 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
-_EVERYTHING = 2**63 - 1
 
 
 class Acknowledgement(Protocol):
@@ -136,7 +135,7 @@ class PartitionLeader:
         append_time_ms = -1
         if self._rewrites:
             batch, append_time_ms = self._rewrite(batch)
-            size_bytes = len(batch)
+            size_bytes, owned = len(batch), False
         base_offset = self.tail.end_offset
         before = self._remember_producer(header, base_offset) if producer_id >= 0 else None
         end_offset = base_offset + header.last_offset_delta + 1
@@ -248,6 +247,11 @@ class PartitionLeader:
         self.config = config
         self._rewrites = config.stamps_append_time or config.compression != "producer"
 
+    def begin_epoch(self, epoch: int) -> None:
+        """What is appended from here on is of this epoch."""
+        self.epoch = epoch
+        self.epochs.append((epoch, self.next_offset))
+
     def log_start_moved(self, log_start_offset: int, dropped_segments: int) -> None:
         self.log_start_offset = log_start_offset
         del self.segments[:dropped_segments]
@@ -258,7 +262,7 @@ class PartitionLeader:
         self.writable_until_ms = 0
         self.not_durable(problem)
         self._give_back_buffer(self.buffered_bytes)
-        self._wal.covered(self, _EVERYTHING)
+        self._wal.forget(self)
         self._tail_memory.forget(self)
         self._notify_watchers()
 

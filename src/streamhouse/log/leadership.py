@@ -98,7 +98,7 @@ class Leadership:
         starts = [(self._leases[leader.partition], leader.next_offset) for leader in leaders]
         await self._metadata.begin_epochs(self._agent_id, starts)
         for leader in leaders:
-            leader.epochs.append((leader.epoch, leader.next_offset))
+            leader.begin_epoch(leader.epoch)
         await self.renew([leader.partition for leader in leaders])
 
     async def renew(self, partitions: Sequence[TopicPartition] | None = None) -> None:
@@ -147,7 +147,9 @@ class Leadership:
             leader.writable_until_ms = 0
 
     async def _take_again(self, partitions: list[TopicPartition]) -> None:
-        """The lease ran out while nobody renewed it, say because the process was paused."""
+        """The leases ran out while nobody renewed them, say because the process was paused."""
+        for partition in partitions:
+            self._leaders[partition].writable_until_ms = 0
         asked_at_ms = self._clock.monotonic_ms()
         leases = await self._metadata.acquire_leases(self._agent_id, partitions, self._ttl_ms)
         until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)
@@ -155,23 +157,25 @@ class Leadership:
             leader = self._leaders.get(partition)
             if leader is None:
                 continue
-            if lease is None:
+            if lease is None or await self._another_wrote(leader, lease):
                 self._drop(partition, NotLeader(f"another agent leads {leader.topic}/{partition.partition}"))
                 continue
-            try:
-                (row,) = await self._metadata.load_partitions([partition])
-            except NotFound as problem:
-                self._drop(partition, problem)
-                continue
-            if row.next_offset != leader.committed_end:
-                self._drop(partition, NotLeader(f"another agent wrote to {leader.topic}/{partition.partition}"))
-                continue
-            self._leases[partition] = lease
             await self._metadata.begin_epochs(self._agent_id, [(lease, leader.next_offset)])
-            leader.epochs.append((lease.epoch, leader.next_offset))
-            leader.epoch = lease.epoch
-            leader.writable_until_ms = until_ms
-            _log.warning("took the lease of %s/%d again, epoch %d", leader.topic, partition.partition, lease.epoch)
+            if self._leaders.get(partition) is leader:
+                self._leases[partition] = lease
+                leader.begin_epoch(lease.epoch)
+                leader.writable_until_ms = until_ms
+                _log.warning("took the lease of %s/%d again, epoch %d", leader.topic, partition.partition, lease.epoch)
+
+    async def _another_wrote(self, leader: PartitionLeader, lease: Lease) -> bool:
+        """Every grant is an epoch, so with the next epoch nobody led in between."""
+        if lease.epoch == leader.epoch + 1:
+            return False
+        try:
+            (row,) = await self._metadata.load_partitions([leader.partition])
+        except NotFound:
+            return True
+        return row.next_offset != leader.committed_end
 
     def _drop(self, partition: TopicPartition, problem: StreamHouseError) -> None:
         self._leases.pop(partition, None)

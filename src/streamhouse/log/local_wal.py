@@ -57,14 +57,18 @@ class LocalWal:
         self._backlog: deque[_Entry] = deque()
         self._failed_owners: dict[WalOwner, None] = {}
         self._problem: StorageUnavailable | None = None
+        self._failures = 0
 
     async def open(self, recovered: Iterable[WalFile], first_position: int) -> None:
         """Go on behind what recovery found."""
         self._live.extend(recovered)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._notify_fd, self._on_completions)
-        file = await asyncio.to_thread(self._files.create_first)
-        self._use(file, first_position)
+        try:
+            file = await asyncio.to_thread(self._files.create_first)
+        except OSError as problem:
+            raise StorageUnavailable(f"cannot make a WAL file: {problem.strerror}") from None
+        self._use(file, first_position, recovers=True)
         self._writer.kick()
 
     def check_writable(self) -> None:
@@ -89,10 +93,22 @@ class LocalWal:
                 if newest > end_offset:
                     break
                 del file.pins[owner]
+        self._retire_unneeded()
+
+    def forget(self, owner: WalOwner) -> None:
+        for file in self._live:
+            file.pins.pop(owner, None)
+        self._backlog = deque(entry for entry in self._backlog if entry[0] is not owner)
+        self._retire_unneeded()
+
+    def _retire_unneeded(self) -> None:
         while len(self._live) > 1 and not self._live[0].pins:
-            file = self._live.popleft()
-            if not self._files.retire(file):
-                self._tasks.start(asyncio.to_thread(self._files.remove, file), "remove")
+            try:
+                self._files.retire(self._live[0])
+            except OSError as problem:
+                _log.warning("cannot take back WAL file %s yet: %s", self._live[0].path.name, problem)
+                return
+            self._live.popleft()
 
     async def close(self) -> None:
         await self._tasks.cancel()
@@ -114,8 +130,8 @@ class LocalWal:
         if self._room_bytes < self._prepare_below_bytes and self._spare is None and not self._preparing:
             self._prepare(0)
 
-    def _use(self, file: WalFile, first_position: int = 0) -> None:
-        self._writer.switch(file.fd, first_position)
+    def _use(self, file: WalFile, first_position: int = 0, *, recovers: bool = False) -> None:
+        self._writer.switch(file.fd, first_position, recovers)
         self._in_flight.append(None)
         self._live.append(file)
         self._current = file
@@ -148,9 +164,15 @@ class LocalWal:
         outgrown, self._spare = self._spare, None
         if outgrown is not None:
             await asyncio.to_thread(self._files.remove, outgrown)
+        failures = self._failures
         for wait_ms in backoff_ms(limit_ms=1_000):
             try:
-                self._spare = await asyncio.to_thread(self._files.create, size_bytes)
+                spare = await asyncio.to_thread(self._files.create, size_bytes)
+                # Files are in the order of their names: one from before a failure may not follow a newer one.
+                if failures == self._failures:
+                    self._spare = spare
+                else:
+                    await asyncio.to_thread(self._files.remove, spare)
                 break
             except OSError as problem:
                 if self._backlog:
@@ -191,6 +213,11 @@ class LocalWal:
             return
         _log.error("the WAL cannot be written: %s; appends are refused until a new file can be", problem)
         self._problem = StorageUnavailable(f"the WAL cannot be written: {problem.strerror}")
+        self._failures += 1
+        self._current.has_failed = True
+        if self._spare is not None:
+            self._files.remove(self._spare)
+            self._spare = None
         self._tasks.start(self._reopen(), "reopen")
         self._settle_failures()
 
@@ -217,5 +244,5 @@ class LocalWal:
             except OSError as problem:
                 _log.warning("still no new WAL file: %s", problem)
                 continue
-            self._use(file)
+            self._use(file, recovers=True)
             self._writer.kick()

@@ -12,12 +12,14 @@ class MemoryWal:
 
     def __init__(self) -> None:
         self._waiting: dict[WalOwner, int] = {}
+        self._is_scheduled = False
 
     def check_writable(self) -> None:
         return
 
     def append(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
-        if not self._waiting:
+        if not self._is_scheduled:
+            self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._report)
         self._waiting[owner] = end_offset
 
@@ -27,10 +29,14 @@ class MemoryWal:
     def covered(self, owner: WalOwner, end_offset: int) -> None:
         return
 
+    def forget(self, owner: WalOwner) -> None:
+        self._waiting.pop(owner, None)
+
     async def close(self) -> None:
         self._report()
 
     def _report(self) -> None:
+        self._is_scheduled = False
         waiting, self._waiting = self._waiting, {}
         for owner, end_offset in waiting.items():
             owner.durable(end_offset)

@@ -51,7 +51,7 @@ class SegmentReader:
         is_sequential = (leader.partition, offset) in self._expected
         self._expected.pop((leader.partition, offset), None)
         parts: list[Buffer] = []
-        room = max_bytes
+        room = max(0, max_bytes)
         while offset < leader.committed_end and (room > 0 or not parts):
             segment = leader.segment_at(offset)
             index = await self._index_of(segment, whole=is_sequential or room >= segment.size_bytes)
@@ -80,8 +80,9 @@ class SegmentReader:
             if segment.max_timestamp_ms < timestamp_ms or segment.end_offset <= leader.log_start_offset:
                 continue
             index = await self._index_of(segment)
-            block = index.block_for_timestamp(timestamp_ms)
-            if block is not None:
+            for block in range(index.block_of(leader.log_start_offset), index.block_count):
+                if index.max_timestamps[block] < timestamp_ms:
+                    continue
                 (data,) = await self._blocks_of(segment, index, block, block)
                 found = first_at_or_after(memoryview(data), timestamp_ms, leader.log_start_offset)
                 if found is not None:
@@ -199,7 +200,10 @@ def first_at_or_after(batches: memoryview, timestamp_ms: int, log_start_offset: 
 def _checked_footer(segment: SegmentRow, suffix: Buffer, size_bytes: int) -> Footer:
     if size_bytes != segment.size_bytes:
         raise CorruptData(f"object {segment.object_key} has {size_bytes} bytes instead of {segment.size_bytes}")
-    return decode_footer(suffix, size_bytes)
+    footer = decode_footer(suffix, size_bytes)
+    if not segment.base_offset <= footer.base_offset < footer.end_offset <= segment.end_offset:
+        raise CorruptData(f"object {segment.object_key} holds other offsets than were registered")
+    return footer
 
 
 def _decode_whole(segment: SegmentRow, data: bytes) -> tuple[SegmentIndex, list[Buffer]]:
@@ -211,8 +215,9 @@ def _decode_whole(segment: SegmentRow, data: bytes) -> tuple[SegmentIndex, list[
 def _decode_blocks(data: bytes, index: SegmentIndex, first: int, end: int, origin: int) -> list[Buffer]:
     """Blocks [first, end) from bytes that start at position `origin` of the object."""
     view = memoryview(data)
+    # As bytes of its own: a block that was stored as it is would keep all of `data` in memory.
     return [
-        decode_block(view[start - origin : stop - origin], index, block)
+        bytes(decode_block(view[start - origin : stop - origin], index, block))
         for block, (start, stop) in enumerate(pairwise(index.positions[first : end + 1]), start=first)
     ]
 

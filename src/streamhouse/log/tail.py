@@ -101,6 +101,7 @@ class Tail:
     def read(self, offset: int, end_offset: int, max_bytes: int) -> list[memoryview]:
         """Whole batches from the one that holds `offset` up to `end_offset`, at least one, else within max_bytes."""
         parts: list[memoryview] = []
+        max_bytes = max(0, max_bytes)
         if offset >= end_offset:
             return parts
         index = bisect_right(self._bases, offset) - 1

@@ -78,23 +78,29 @@ class Uploader:
         try:
             while self._queued:
                 leader = self._queued.popleft()
+                problem: Exception | None = None
                 try:
                     await self._upload(leader)
-                finally:
-                    self._busy.discard(leader)
-                    self._report_flushes(leader)
+                except Exception as unexpected:
+                    _log.exception("%s/%d cannot be uploaded now", leader.topic, leader.partition.partition)
+                    problem = unexpected
+                self._busy.discard(leader)
+                self._report_flushes(leader, problem)
                 if not leader.removed and (leader in self._flushing or leader.upload_is_due()):
                     self.due(leader)
         finally:
             self._workers -= 1
 
-    def _report_flushes(self, leader: PartitionLeader) -> None:
-        waiting = self._flushing.pop(leader, [])
+    def _report_flushes(self, leader: PartitionLeader, problem: Exception | None) -> None:
+        """Those that are done, and, if something unexpected happened, all others too."""
         unfinished = []
-        for target, done in waiting:
+        for target, done in self._flushing.pop(leader, []):
+            if done.done():
+                continue
             if leader.committed_end >= target or leader.removed:
-                if not done.done():
-                    done.set_result(None)
+                done.set_result(None)
+            elif problem is not None:
+                done.set_exception(problem)
             else:
                 unfinished.append((target, done))
         if unfinished:

@@ -32,5 +32,8 @@ class Wal(Protocol):
     def covered(self, owner: WalOwner, end_offset: int) -> None:
         """The owner's batches below this offset are in the object store and no longer needed here."""
 
+    def forget(self, owner: WalOwner) -> None:
+        """The owner is gone: nothing of it is needed, and what has not been written need not be."""
+
     async def close(self) -> None:
         """Finish what was appended and stop."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
 
 _SUFFIX = ".wal"
+_SPARE_SUFFIX = ".spare"
 _ZEROS = bytes(1024 * 1024)
 _KEPT_SPARES = 2
 _FIRST_FILE_BYTES = 4 * 1024 * 1024
@@ -23,6 +24,7 @@ class WalFile:
     fd: int
     size_bytes: int
     pins: dict[object, int] = field(default_factory=dict)
+    has_failed: bool = False
 
 
 def wal_paths(directory: Path) -> list[tuple[int, Path]]:
@@ -31,12 +33,14 @@ def wal_paths(directory: Path) -> list[tuple[int, Path]]:
 
 
 class WalFiles:
-    """Makes, reuses and removes files. Blocking: everything but `retire` is called from a worker thread."""
+    """Makes, reuses and removes files. Making one blocks for long, and belongs in a worker thread."""
 
     def __init__(self, directory: Path, file_bytes: int) -> None:
         self._directory = directory
         self._file_bytes = file_bytes
         self._retired: list[WalFile] = []
+        for left_over in directory.glob(f"*{_SPARE_SUFFIX}"):
+            left_over.unlink()
         self._next_sequence = max((sequence for sequence, _ in wal_paths(directory)), default=0) + 1
 
     def create_first(self) -> WalFile:
@@ -57,12 +61,16 @@ class WalFiles:
         self._sync_directory()
         return file
 
-    def retire(self, file: WalFile) -> bool:
-        """Take back a file whose entries nobody needs; True if it is kept for reuse, else the caller removes it."""
-        if file.size_bytes == self._file_bytes and len(self._retired) < _KEPT_SPARES:
+    def retire(self, file: WalFile) -> None:
+        """Take back the oldest file, whose entries nobody needs: it loses its name at once, so that what a crash
+        leaves is always a WAL without holes, and is kept for reuse or removed."""
+        spare = file.path.with_suffix(_SPARE_SUFFIX)
+        os.rename(file.path, spare)
+        file.path = spare
+        if file.size_bytes == self._file_bytes and not file.has_failed and len(self._retired) < _KEPT_SPARES:
             self._retired.append(file)
-            return True
-        return False
+        else:
+            self.remove(file)
 
     def remove(self, file: WalFile) -> None:
         os.close(file.fd)

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from streamhouse.format.batch import CRC_START
 from streamhouse.format.wal_entry import (
     FILE_HEADER_BYTES,
+    PREFIX_BYTES,
     encode_entry_header,
     encode_file_header,
     encode_mark,
@@ -28,6 +30,7 @@ class _Entry(NamedTuple):
 class _Switch(NamedTuple):
     fd: int
     first_position: int
+    recovers: bool
 
 
 class WalWriter:
@@ -52,12 +55,17 @@ class WalWriter:
 
     def add(self, prefix: bytes, batch: Buffer) -> None:
         """Gather an entry for the next `kick`. The batch's memory must not change until it is completed."""
+        if len(prefix) != PREFIX_BYTES:
+            raise ValueError("a prefix has 21 bytes")
+        if len(batch) < CRC_START:
+            raise ValueError("a batch has a header")
         self._pending.append(_Entry(prefix, batch))
 
-    def switch(self, fd: int, first_position: int) -> None:
+    def switch(self, fd: int, first_position: int, recovers: bool = True) -> None:
         """Write what follows to another file, from this position of the WAL on or, if that is further, from where
-        the last successful group ended. Counts as one entry of its own when completed."""
-        self._pending.append(_Switch(fd, first_position))
+        the last successful group ended. Counts as one entry of its own when completed. After a failure only a switch
+        that `recovers` takes effect: others belong to what failed."""
+        self._pending.append(_Switch(fd, first_position, recovers))
 
     def kick(self) -> None:
         """Hand what was gathered to the thread."""
@@ -104,7 +112,8 @@ class WalWriter:
             if isinstance(item, _Switch):
                 self._finish_group(group)
                 group = []
-                self._failed_with = self._attempt(partial(self._switch_file, item))
+                if item.recovers or not self._failed_with:
+                    self._failed_with = self._attempt(partial(self._switch_file, item))
                 self._complete(1)
             else:
                 group.append(item)

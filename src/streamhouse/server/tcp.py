@@ -92,6 +92,10 @@ class Listener:
         for connection in list(self.connections):
             connection.close()
 
+    def abort(self) -> None:
+        for connection in list(self.connections):
+            connection.abort()
+
     def take_turns(self, connection: Connection) -> None:
         """Let a connection with large replies write when it is its turn."""
         self._writers[connection] = None
@@ -135,6 +139,8 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox: deque[Buffer] = deque()
         self._unsent_bytes = 0
         self._writable = True
+        self._stuck_since = 0.0
+        self._closes_when_sent = False
         self._pauses = 0
         self._full_budgets: dict[ByteBudget, Callable[[], None]] = {}
         self._last_active = self._loop.time()
@@ -173,10 +179,11 @@ class Connection(asyncio.BufferedProtocol):
                 filled = len(self._partial) + nbytes
                 self._partial = b""
                 self._split(self._listener.receive_buffer, filled)
-            self._handler.frames_done()
         except MalformedRequest as problem:
             _log.info("%s: closing %s: %s", self._listener.name, self.peer, problem)
             self.abort()
+        finally:
+            self._handler.frames_done()
 
     def _split(self, buffer: memoryview, filled: int) -> None:
         """Hand over the whole frames in [0, filled) and keep the rest."""
@@ -195,7 +202,10 @@ class Connection(asyncio.BufferedProtocol):
             self._handler.frame(buffer, position + SIZE_BYTES, end, owned=False)
             position = end
         self._partial = bytes(buffer[position:filled])
-        self._request_since = self._last_active if self._partial else None
+        if not self._partial:
+            self._request_since = None
+        elif position or self._request_since is None:
+            self._request_since = self._last_active
 
     def _begin_own(self, frame_bytes: int, received: memoryview) -> None:
         self._own_frame_bytes = frame_bytes
@@ -230,7 +240,8 @@ class Connection(asyncio.BufferedProtocol):
     def _take_receive_budget(self, size_bytes: int) -> None:
         budget = self._listener.receive_budget
         budget.take(size_bytes)
-        if budget.is_full:
+        others_bytes = budget.used_bytes - len(self._own or b"") - size_bytes
+        if budget.is_full and others_bytes > 0:
             self.pause_until(budget)
 
     def _release_own(self) -> None:
@@ -264,12 +275,18 @@ class Connection(asyncio.BufferedProtocol):
         self._pauses -= 1
         if self._pauses == 0 and self._transport is not None and not self._transport.is_closing():
             self._last_active = self._loop.time()
+            if self._request_since is not None:
+                self._request_since = self._last_active
             self._transport.resume_reading()
 
     def check_deadlines(self, now: float) -> None:
-        if self._pauses:
-            return
         listener = self._listener
+        if not self._writable and now - self._stuck_since > listener.idle_timeout_s:
+            _log.info("%s: closing %s: it does not take its replies", listener.name, self.peer)
+            self.abort()
+            return
+        if self._pauses and listener.receive_budget not in self._full_budgets:
+            return  # it is we who keep it waiting
         if self._request_since is not None and now - self._request_since > listener.request_timeout_s:
             _log.info("%s: closing %s: a request took too long to arrive", listener.name, self.peer)
             self.abort()
@@ -312,6 +329,8 @@ class Connection(asyncio.BufferedProtocol):
             room -= len(buffer)
         self._transport.writelines(parts)
         self._note_unsent(room - max_bytes)
+        if self._closes_when_sent and not self._outbox:
+            self._transport.close()
         return max_bytes - room
 
     def _note_unsent(self, change_bytes: int) -> None:
@@ -322,6 +341,7 @@ class Connection(asyncio.BufferedProtocol):
         """The peer does not take its replies: give it no more, and read no more from it."""
         if self._writable:
             self._writable = False
+            self._stuck_since = self._loop.time()
             self.pause()
 
     def resume_writing(self) -> None:
@@ -344,7 +364,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """After what was written is sent."""
-        if self._transport is not None:
+        if self._outbox:
+            self._closes_when_sent = True
+        elif self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:

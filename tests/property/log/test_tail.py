@@ -77,7 +77,7 @@ class TailAgainstAList(RuleBasedStateMachine):
             self.batches = self.batches[len(gone) :]
 
     @precondition(lambda self: self.durable > self.tail.start_offset)
-    @rule(data=st.data(), max_bytes=st.sampled_from([-1, 0, 1, 61, 100, 300, 1_000, 5_000, 2**31]))
+    @rule(data=st.data(), max_bytes=st.sampled_from([0, 1, 61, 100, 300, 1_000, 5_000, 2**31]))
     def read(self, data: st.DataObject, max_bytes: int) -> None:
         bases = [self.tail.start_offset, *(base for base, end, _ in self.batches if end <= self.durable)]
         offset = data.draw(st.sampled_from(bases) | st.integers(self.tail.start_offset, self.durable))

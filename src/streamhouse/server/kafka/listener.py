@@ -64,10 +64,15 @@ class KafkaListener:
             if self._broker.clock.monotonic_ms() > deadline_ms:
                 break  # a long poll, which the client will repeat elsewhere
             await self._broker.clock.sleep_ms(_DRAIN_POLL_MS)
+        await self._listener.close()
+        while self._listener.connections and self._broker.clock.monotonic_ms() < deadline_ms:
+            await self._broker.clock.sleep_ms(_DRAIN_POLL_MS)
         await self.close()
 
     async def close(self) -> None:
+        """At once."""
         await self._listener.close()
+        self._listener.abort()
         await self._tasks.cancel()
 
     def _largest_reply_bytes(self) -> int:

@@ -15,7 +15,7 @@ from streamhouse.log.leader import PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
 from streamhouse.runtime.tasks import TaskGroup
-from streamhouse.server.kafka.handlers import produce
+from streamhouse.server.kafka.handlers import fetch, produce
 from streamhouse.server.kafka.reply import Reply
 from streamhouse.server.kafka.routing import Router
 from streamhouse.server.tcp import Connection
@@ -44,6 +44,7 @@ class KafkaSession:
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._working = False
+        self._poll: asyncio.Task[list[Buffer]] | None = None
         self._all_answered: asyncio.Future[None] | None = None
         self._queue_full = False
         self._too_many_unanswered = False
@@ -77,6 +78,8 @@ class KafkaSession:
         self._queue.clear()
         self._replies.clear()
         self._note_answered()
+        if self._poll is not None:
+            self._poll.cancel()
 
     def _answer_now(self, header: RequestHeader, buffer: memoryview, end: int) -> bool:
         buffers = self.router.answer_now(header, buffer, end)
@@ -117,7 +120,7 @@ class KafkaSession:
                     self.broker.commit_appends()
                     continue
                 await self._until_all_answered()
-                self.connection.write(await self.router.answer(header, request))
+                self.connection.write(await self._answer(header, request))
         except MalformedRequest as problem:
             _log.info("closing %s: %s", self.connection.peer, problem)
             self.connection.abort()
@@ -127,6 +130,17 @@ class KafkaSession:
         finally:
             self._working = False
             self.connection.busy = False
+
+    async def _answer(self, header: RequestHeader, request: memoryview) -> list[Buffer]:
+        """A fetch waits for records to come, but not for a client that has gone; what changes things is finished."""
+        answer = self.router.answer(header, request)
+        if header.api is not fetch.API:
+            return await answer
+        self._poll = self._tasks.start(answer, "poll")
+        try:
+            return await self._poll
+        finally:
+            self._poll = None
 
     async def _until_all_answered(self) -> None:
         if self._replies:

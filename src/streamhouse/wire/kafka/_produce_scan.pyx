@@ -60,6 +60,15 @@ cdef inline Py_ssize_t short_uvarint(const uint8_t* data, Py_ssize_t* at, Py_ssi
     return -1
 
 
+cdef bint is_ascii(const uint8_t* text, Py_ssize_t size) noexcept nogil:
+    """Plain ASCII is UTF-8; whether anything else is, the general codec knows."""
+    cdef Py_ssize_t index
+    cdef uint8_t seen = 0
+    for index in range(size):
+        seen |= text[index]
+    return seen < 0x80
+
+
 cdef bint read_legacy(const uint8_t* data, Py_ssize_t at, Py_ssize_t end, Found* found) noexcept nogil:
     cdef int32_t size
     if end - at < 2 + 2 + 4 + 4 + 2 or get16(data + at) != -1:
@@ -152,13 +161,17 @@ def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end):
     found.correlation_id = get32(data + start + 4)
     client_id_bytes = get16(data + start + 8)
     if client_id_bytes > 0:
+        if end - at < client_id_bytes or not is_ascii(data + at, client_id_bytes):
+            return None
         at += client_id_bytes
-    if at > end:
+    elif client_id_bytes < -1:
         return None
     if found.version >= FLEXIBLE_SINCE:
         readable = read_flexible(data, at, end, &found)
     else:
         readable = read_legacy(data, at, end, &found)
+    if readable and found.version < TOPIC_IDS_SINCE:
+        readable = is_ascii(found.topic, found.topic_bytes)
     if not readable or found.acks < -1 or found.acks > 1:
         return None
     batch = data + found.batch_start

@@ -100,6 +100,8 @@ def answer_now(context: Context, request: FetchRequest) -> FetchResponse | None:
 
 
 async def handle(context: Context, request: FetchRequest) -> FetchResponse:
+    if _refused_session(request):
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     asked = _asked(context, request)
     reads = [item.read for item in asked if item.read is not None]
     max_bytes = min(request.max_bytes, context.largest_reply_bytes)

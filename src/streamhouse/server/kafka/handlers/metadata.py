@@ -20,6 +20,7 @@ from streamhouse.wire.kafka.messages.metadata import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
+_NULL_NAMES_SINCE = 12
 
 
 async def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
@@ -45,7 +46,7 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
             answers.append(_describe(context, await _find(context, asked, may_create=may_create)))
         except StreamHouseError as problem:
             answers.append(
-                MetadataResponseTopic(error_code=_code(problem), name=asked.name or None, topic_id=asked.topic_id)
+                MetadataResponseTopic(error_code=_code(problem), name=_name(context, asked), topic_id=asked.topic_id)
             )
     return answers
 
@@ -58,6 +59,11 @@ async def _find(context: Context, asked: MetadataRequestTopic, *, may_create: bo
     if may_create:
         return await topics.ensure(asked.name or "")
     return topics.get(asked.name or "")
+
+
+def _name(context: Context, asked: MetadataRequestTopic) -> str | None:
+    """What was asked for by id alone has no name, and older versions have no way to say so."""
+    return asked.name or (None if context.version >= _NULL_NAMES_SINCE else "")
 
 
 def _code(problem: StreamHouseError) -> ErrorCode:

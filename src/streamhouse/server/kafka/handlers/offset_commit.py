@@ -27,7 +27,7 @@ _MAX_METADATA_BYTES = 4096
 
 async def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
     codes: dict[tuple[int, int], ErrorCode] = {}
-    places: dict[TopicPartition, tuple[int, int]] = {}
+    places: dict[TopicPartition, list[tuple[int, int]]] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     refusal = _refusal(request)
     for topic_index, topic in enumerate(request.topics):
@@ -46,7 +46,7 @@ async def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommit
                 codes[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 partition = TopicPartition(known.topic_id, asked.partition_index)
-                places[partition] = place
+                places.setdefault(partition, []).append(place)
                 offsets[partition] = CommittedOffset(
                     offset=asked.committed_offset,
                     leader_epoch=asked.committed_leader_epoch,
@@ -71,15 +71,17 @@ async def _store(
     context: Context,
     group_id: str,
     offsets: dict[TopicPartition, CommittedOffset],
-    places: dict[TopicPartition, tuple[int, int]],
+    places: dict[TopicPartition, list[tuple[int, int]]],
 ) -> dict[tuple[int, int], ErrorCode]:
+    outcomes: dict[TopicPartition, Exception | None]
     try:
         outcomes = await context.broker.group_offsets.commit_offsets(group_id, offsets)
     except StreamHouseError as problem:
-        return dict.fromkeys(places.values(), code_of(problem))
+        outcomes = dict.fromkeys(places, problem)
     return {
-        places[partition]: ErrorCode.NONE if problem is None else code_of(problem)
+        place: ErrorCode.NONE if problem is None else code_of(problem)
         for partition, problem in outcomes.items()
+        for place in places[partition]
     }
 
 

@@ -180,7 +180,7 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
     if found is None:
         return False
     version, correlation_id, acks, topic, partition, batch_start, batch_end, header = found
-    leader = session.broker.topics.leader_by_key(topic, partition)
+    leader = session.broker.topics.leader_by_key(topic, partition, is_id=version >= _TOPIC_IDS_SINCE)
     if leader is None:
         return False
     produce = CommonProduce(session, version, correlation_id, topic, partition)

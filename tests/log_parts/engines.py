@@ -1,0 +1,168 @@
+"""A storage engine on a metadata store and an object store that can be made to fail, and its topics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from log_parts.batches import header_of
+from log_parts.leaders import Ack
+from log_parts.waiting import until
+from streamhouse.app import node_defaults
+from streamhouse.broker.topics import Topics
+from streamhouse.log.engine import LogEngine
+from streamhouse.log.leader import PartitionLeader
+from streamhouse.metadata.sqlite.database import Database
+from streamhouse.metadata.sqlite.store import SqliteMetadataStore
+from streamhouse.model.errors import MetadataUnavailable
+from streamhouse.model.settings import Settings
+from streamhouse.model.topic import Topic, effective_config, parse_log_config
+from streamhouse.objects.faulty import FaultyStore
+from streamhouse.objects.memory import MemoryStore
+from streamhouse.testing.clock import MovableClock
+
+T = TypeVar("T")
+AGENT = "agent-1"
+
+
+class FaultyMetadata(SqliteMetadataStore):
+    """A SQLite store whose calls can be made to fail by name, before or after they took effect."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._faults: dict[str, list[tuple[bool, Exception]]] = {}
+        self.calls: list[str] = []
+
+    def fail(self, method: str, *, times: int = 1, lost_answer: bool = False, error: Exception | None = None) -> None:
+        problem = error or MetadataUnavailable("injected fault")
+        self._faults.setdefault(method, []).extend([(lost_answer, problem)] * times)
+
+    def heal(self) -> None:
+        self._faults.clear()
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name.startswith("_") or name in ("fail", "heal", "calls", "close") or not callable(found):
+            return found
+        faults = super().__getattribute__("_faults")
+        calls = super().__getattribute__("calls")
+
+        async def call(*args: Any, **options: Any) -> Any:
+            calls.append(name)
+            waiting = faults.get(name)
+            if not waiting:
+                return await found(*args, **options)
+            lost_answer, problem = waiting.pop(0)
+            if lost_answer:
+                await found(*args, **options)
+            raise problem
+
+        return call
+
+
+class Bench:
+    """Stores that outlive the engines on them, as a machine's do."""
+
+    def __init__(self, metadata: FaultyMetadata, clock: MovableClock, wal_directory: Path | None) -> None:
+        self.clock = clock
+        self.metadata = metadata
+        self.inner = MemoryStore(clock)
+        self.objects = FaultyStore(self.inner, clock)
+        self.wal_directory = wal_directory
+
+    async def keys(self) -> list[str]:
+        return [item.key async for item in self.inner.list("")]
+
+    @asynccontextmanager
+    async def engine(self, agent_id: str = AGENT, **settings: Any) -> AsyncIterator[Running]:
+        """Started, and killed at the end unless it was stopped."""
+        running = self.unstarted(agent_id, **settings)
+        existing = await self.metadata.list_topics()
+        try:
+            await running.engine.start(existing)
+            running.topics.opened(existing)
+            yield running
+        finally:
+            await running.engine.abort()
+
+    def unstarted(self, agent_id: str = AGENT, **settings: Any) -> Running:
+        return Running(self, Settings(**({"wal_file_bytes": 2**20} | settings)), agent_id)
+
+
+class Running:
+    def __init__(self, bench: Bench, settings: Settings, agent_id: str) -> None:
+        self.bench = bench
+        defaults = node_defaults(settings)
+        if bench.wal_directory is not None:
+            bench.wal_directory.mkdir(exist_ok=True)
+        self.engine = LogEngine(
+            settings=settings,
+            agent_id=agent_id,
+            wal_directory=bench.wal_directory,
+            metadata=bench.metadata,
+            objects=bench.objects,
+            clock=bench.clock,
+            config_of=lambda topic: parse_log_config(effective_config(topic.config, defaults)),
+        )
+        self.topics = Topics(
+            store=bench.metadata, engine=self.engine, node_defaults=defaults, default_partitions=1
+        )
+
+    async def create(self, name: str = "orders", partitions: int = 1, **config: str) -> Topic:
+        named = {key.replace("_", "."): value for key, value in config.items()}
+        return await self.topics.create(name, partitions, named)
+
+    def leader(self, name: str = "orders", partition: int = 0) -> PartitionLeader:
+        return self.topics.leader(self.topics.get(name), partition)
+
+    def append(self, produced: memoryview, leader: PartitionLeader | None = None) -> Ack:
+        """Append without waiting."""
+        ack = Ack()
+        (leader or self.leader()).append(produced, header_of(produced), ack)
+        return ack
+
+    async def produce(self, *produced: memoryview, leader: PartitionLeader | None = None) -> None:
+        """Append and wait until it is durable."""
+        acks = [self.append(batch, leader) for batch in produced]
+        self.engine.wal.kick()
+        await until(lambda: all(ack.heard for ack in acks), "the batches are settled")
+        assert all(ack.is_durable for ack in acks), [ack.heard for ack in acks]
+
+    async def read(self, name: str = "orders", partition: int = 0) -> bytes:
+        """All that a consumer would read, from segments and memory."""
+        leader = self.leader(name, partition)
+        content = b""
+        offset = leader.log_start_offset
+        if offset < leader.tail.start_offset:
+            content = b"".join(await self.engine.reader.read(leader, offset, 2**31))
+            offset = leader.committed_end
+        content += b"".join(leader.tail.read(max(offset, leader.tail.start_offset), leader.high_watermark, 2**31))
+        return content
+
+
+@asynccontextmanager
+async def bench(wal_directory: Path | None = None) -> AsyncIterator[Bench]:
+    clock = MovableClock()
+    database = Database(":memory:", clock)
+    await database.open()
+    metadata = FaultyMetadata(database)
+    try:
+        yield Bench(metadata, clock, wal_directory)
+    finally:
+        await metadata.close()
+
+
+async def finishes(work: Awaitable[T], what: str, *, timeout: float = 10.0) -> T:
+    """The result, or an assertion that it hangs."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await work
+    except TimeoutError:
+        raise AssertionError(f"hangs: {what}") from None
+
+
+def always(answer: Any) -> Callable[..., Any]:
+    return lambda *_: answer

@@ -1,0 +1,258 @@
+"""Leases: taken, renewed, lost and taken again, and what may be written meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from log_parts.batches import header_of, sent
+from log_parts.engines import bench, finishes
+from log_parts.leaders import Ack
+from log_parts.waiting import until
+
+from streamhouse.metadata.store import Lease
+from streamhouse.model.errors import MetadataUnavailable, NotFound, NotLeader
+
+TTL_MS = 30_000
+
+
+async def test_a_new_topic_is_led_at_once_in_its_first_epoch() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create(partitions=3)
+
+        assert [running.leader(partition=number).epoch for number in range(3)] == [1, 1, 1]
+        await running.produce(sent())
+
+
+async def test_each_start_is_a_new_epoch_that_begins_where_the_log_ends() -> None:
+    async with bench() as shared:
+        for start in range(3):
+            async with shared.engine() as running:
+                if start == 0:
+                    await running.create()
+                await running.produce(sent(), sent())
+                await running.engine.flush()
+                assert running.leader().epochs == [(number + 1, 2 * number) for number in range(start + 1)]
+
+
+async def test_without_renewal_a_leader_stops_writing_before_its_lease_ends() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        shared.clock.pass_time(int(TTL_MS * 0.95))
+
+        with pytest.raises(NotLeader):
+            running.append(sent())
+
+
+async def test_a_renewal_lets_it_go_on_in_the_same_epoch() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        shared.clock.pass_time(TTL_MS // 2)
+        await running.engine.leadership.renew()
+        shared.clock.pass_time(TTL_MS // 2)
+
+        await running.produce(sent())
+
+        assert running.leader().epoch == 1
+
+
+async def test_a_lost_lease_that_nobody_took_is_taken_again_in_a_new_epoch() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        shared.clock.pass_time(2 * TTL_MS)
+
+        await running.engine.leadership.renew()
+        await running.produce(sent())
+
+        leader = running.leader()
+        assert leader.epoch == 2
+        assert leader.epochs == [(1, 0), (2, 1)]
+        assert leader.epoch_end(1) == (1, 1)
+
+
+async def test_a_lease_that_another_agent_took_is_given_up() -> None:
+    async with bench() as shared, shared.engine("old") as old:
+        topic = await old.create()
+        leader = old.leader()
+        shared.clock.pass_time(2 * TTL_MS)
+        async with shared.engine("new") as new:
+            await old.engine.leadership.renew()
+
+            assert leader.removed
+            assert old.topics.leaders_of(topic) == [None]
+            with pytest.raises(NotLeader):
+                old.leader()
+            await new.produce(sent())
+
+
+async def test_a_leader_does_not_go_on_behind_what_another_agent_wrote() -> None:
+    """The other one came, wrote and went; its offsets are not ours to give again."""
+    async with bench() as shared, shared.engine("old") as old:
+        await old.create()
+        await old.produce(sent())
+        leader = old.leader()
+        shared.clock.pass_time(2 * TTL_MS)
+        async with shared.engine("new") as new:
+            await new.produce(sent(), sent())
+            await new.engine.stop()
+
+        await old.engine.leadership.renew()
+
+        assert leader.removed
+        with pytest.raises(NotLeader):
+            leader.append(sent(), header_of(sent()), Ack())
+
+
+async def test_what_waits_for_the_disk_when_a_lease_is_lost_to_another_fails() -> None:
+    async with bench() as shared, shared.engine("old") as old:
+        await old.create()
+        leader = old.leader()
+        shared.clock.pass_time(2 * TTL_MS)
+        async with shared.engine("new"):
+            leader.writable_until_ms = 2**60  # it has not noticed yet
+            ack = Ack()
+            batch = sent()
+            leader.append(batch, header_of(batch), ack)
+            leader.remove(NotLeader("another agent leads"))
+            await asyncio.sleep(0)
+
+    assert [type(heard) for heard in ack.heard] == [NotLeader]
+
+
+async def test_a_store_that_is_away_leaves_leaders_to_run_out_by_themselves() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        shared.metadata.fail("renew_leases", times=1)
+
+        with pytest.raises(MetadataUnavailable):
+            await running.engine.leadership.renew()
+        await running.produce(sent())
+        shared.clock.pass_time(TTL_MS)
+        with pytest.raises(NotLeader):
+            running.append(sent())
+        await running.engine.leadership.renew()
+        await running.produce(sent())
+
+
+@pytest.mark.parametrize("step", ["acquire_leases", "load_partitions", "begin_epochs"])
+@pytest.mark.parametrize("lost_answer", [False, True])
+async def test_a_store_that_goes_away_while_a_lease_is_taken_again_does_no_harm(step: str, lost_answer: bool) -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create(partitions=2)
+        await running.produce(sent())
+        shared.clock.pass_time(2 * TTL_MS)
+        shared.metadata.fail(step, lost_answer=lost_answer)
+        with pytest.raises(MetadataUnavailable):
+            await running.engine.leadership.renew()
+
+        await running.engine.leadership.renew()
+
+        await running.produce(sent())
+        await running.produce(sent(), leader=running.leader(partition=1))
+        await finishes(running.engine.flush(), "the flush", timeout=3)
+        assert running.leader().committed_end == 2
+
+
+async def test_expired_leases_are_renewed_by_the_task_that_keeps_them() -> None:
+    async with bench() as shared, shared.engine(lease_ttl=2_000, lease_renewal=20) as running:
+        await running.create()
+        running.engine.leadership.expire()
+        with pytest.raises(NotLeader):
+            running.append(sent())
+
+        await until(lambda: running.leader().writable_until_ms > 0, "the lease is renewed")
+
+        await running.produce(sent())
+
+
+async def test_a_wall_clock_that_jumps_costs_an_epoch_and_no_record() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        for jump_ms in (3_600_000, -7_200_000, 3_600_000):
+            shared.clock.jump(jump_ms)
+            await running.produce(sent())
+            await running.engine.leadership.renew()
+            await running.produce(sent())
+        await finishes(running.engine.flush(), "the flush")
+
+        assert running.leader().committed_end == 7
+
+
+async def test_records_appended_while_a_lease_is_taken_again_belong_to_the_epoch_that_is_stored() -> None:
+    """The holder's own clock lets it write on while the store, whose clock jumped, makes it take the lease again. Where
+    an epoch starts must be the same in memory and in the store, or a consumer would see a truncation after a restart."""
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        leader = running.leader()
+        begin_epochs = shared.metadata.begin_epochs
+
+        async def appends_meanwhile(agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
+            await begin_epochs(agent_id, starts)
+            await running.produce(sent())
+
+        shared.clock.jump(3_600_000)
+        running.engine.leadership._metadata = _With(shared.metadata, begin_epochs=appends_meanwhile)  # type: ignore[assignment]
+        await running.engine.leadership.renew()
+        (row,) = await shared.metadata.load_partitions([leader.partition])
+
+        assert list(row.epochs) == leader.epochs
+
+
+class _With:
+    """A store with some methods of its own."""
+
+    def __init__(self, store: object, **methods: object) -> None:
+        self._store = store
+        self._methods = methods
+
+    def __getattr__(self, name: str) -> object:
+        return self._methods.get(name) or getattr(self._store, name)
+
+
+async def test_a_topic_deleted_while_its_lease_is_taken_again_is_forgotten() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+        leader = running.leader()
+        begin_epochs = shared.metadata.begin_epochs
+
+        async def deleted_meanwhile(agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
+            await begin_epochs(agent_id, starts)
+            await running.topics.delete(topic)
+
+        shared.clock.pass_time(2 * TTL_MS)
+        running.engine.leadership._metadata = _With(shared.metadata, begin_epochs=deleted_meanwhile)  # type: ignore[assignment]
+        await running.engine.leadership.renew()
+
+        assert leader.removed
+        assert leader.partition not in running.engine.leadership._leases
+        with pytest.raises(NotLeader):
+            leader.append(sent(), header_of(sent()), Ack())
+
+
+async def test_a_deleted_topics_leader_is_gone_from_every_place() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+        leader = running.leader()
+
+        await running.topics.delete(topic)
+
+        assert leader.removed
+        assert dict(running.engine.leadership.leaders) == {}
+        with pytest.raises(NotFound):
+            running.leader()
+
+
+async def test_a_changed_config_reaches_the_leaders() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+
+        await running.topics.configure(topic, {"message.timestamp.type": "LogAppendTime"})
+        batch = sent()
+        appended = running.leader().append(batch, header_of(batch), Ack())
+
+        assert running.leader().config.stamps_append_time
+        assert appended[1] > 0

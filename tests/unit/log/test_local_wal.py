@@ -1,0 +1,441 @@
+"""The local WAL on real files: what it acknowledged is found again, what it refused was never acknowledged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from log_parts.leaders import Partition
+from log_parts.waiting import until
+from log_parts.wals import OpenWal, Owner, replay
+
+from streamhouse.format.wal_entry import FILE_HEADER_BYTES
+from streamhouse.log.wal_files import WalFiles, wal_paths
+from streamhouse.model.errors import NotLeader, StorageUnavailable
+
+EVERYTHING = 2**63 - 1
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "wal"
+
+
+# --- writing ---
+
+
+async def test_what_is_durable_is_found_again_byte_for_byte(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        await opened.append(owner, 100, 61, 200)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+    assert len(owner.acknowledged) == 3
+
+
+async def test_nothing_is_written_before_the_kick(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        owner.append(opened.wal)
+
+        assert replay(await opened.image()) == {}
+        opened.wal.kick()
+        await until(lambda: owner.durable_end == 1, "it is durable")
+
+
+async def test_partitions_share_a_file_and_each_gets_its_own_back(directory: Path) -> None:
+    owners = [Owner(partition) for partition in range(3)]
+    async with OpenWal(directory) as opened:
+        for _ in range(4):
+            for owner in owners:
+                owner.append(opened.wal)
+            opened.wal.kick()
+        await until(lambda: all(owner.durable_end == 4 for owner in owners), "all are durable")
+
+        assert replay(await opened.image()) == {owner.partition: owner.acknowledged for owner in owners}
+
+
+async def test_closing_finishes_what_was_appended(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        owner.append(opened.wal)
+
+    assert owner.durable_end == 1
+    assert replay(directory) == {0: owner.acknowledged}
+
+
+async def test_a_wal_goes_on_behind_what_it_recovered_again_and_again(directory: Path) -> None:
+    owner = Owner()
+    for round_number in range(4):
+        async with OpenWal(directory) as opened:
+            assert [batch for _, batch in opened.recovered] == owner.acknowledged
+            await opened.append(owner, 100, 300)
+            directory = await opened.image(f"round-{round_number}")
+
+    assert replay(directory) == {0: owner.acknowledged}
+    assert len(owner.acknowledged) == 8
+
+
+async def test_recovery_changes_nothing_so_that_it_can_be_killed_and_tried_again(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        await opened.append(owner, *[700] * 12)
+        image = await opened.image()
+
+    def contents() -> dict[str, bytes]:
+        """Of the files in use; a file made ahead may go."""
+        files = {path.name: path.read_bytes() for path in image.iterdir()}
+        return {name: content for name, content in files.items() if any(content[:FILE_HEADER_BYTES])}
+
+    before = contents()
+    assert [replay(image) for _ in range(3)] == [{0: owner.acknowledged}] * 3
+    assert contents() == before
+
+
+# --- files ---
+
+
+async def test_a_full_file_is_followed_by_another(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        for _ in range(30):
+            await opened.append(owner, 700)
+
+        assert opened.live_files > 4
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_burst_larger_than_several_files_is_written_in_order(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, *[1500] * 40)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_an_entry_larger_than_a_file_gets_one_of_its_size(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, 100, 50_000, 100, 4096, 4000, 100)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_with_many_files_those_who_hold_the_oldest_are_asked_to_upload(directory: Path) -> None:
+    slow, busy = Owner(0), Owner(1)
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(slow, 100)
+        while not opened.relieved:
+            await opened.append(busy, 1500)
+
+        assert slow in opened.relieved[0]
+
+
+async def test_a_file_stays_until_everything_in_it_is_covered(directory: Path) -> None:
+    slow, busy = Owner(0), Owner(1)
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(slow, 100)
+        for _ in range(20):
+            await opened.append(busy, 1500)
+            opened.wal.covered(busy, busy.durable_end)
+        image = await opened.image()
+
+        found = replay(image)
+        assert found[0] == slow.acknowledged
+        opened.wal.covered(slow, 1)
+        await until(lambda: opened.live_files == 1, "nobody needs the old files")
+
+
+async def test_half_of_an_owners_entries_covered_keep_the_files_of_the_other_half(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        for _ in range(20):
+            await opened.append(owner, 1500)
+        opened.wal.covered(owner, 10)
+
+        found = replay(await opened.image())[0]
+
+    assert found[-10:] == owner.acknowledged[-10:]
+
+
+async def test_the_newest_file_is_never_given_away(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        await opened.append(owner, 100)
+        opened.wal.covered(owner, 1)
+        await opened.append(owner, 100)
+
+        assert replay(await opened.image())[0][-1] == owner.acknowledged[-1]
+
+
+async def test_files_are_used_again_and_their_old_bytes_mean_nothing(directory: Path) -> None:
+    owner = Owner()
+    inodes: list[set[int]] = []
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        for _ in range(60):
+            await opened.append(owner, 1000)
+            opened.wal.covered(owner, owner.durable_end - 1)
+            inodes.append({path.stat().st_ino for path in directory.iterdir()})
+            found = replay(await opened.image())[0]
+            assert found == owner.acknowledged[-len(found) :]
+
+    assert len(inodes[-1]) < 10
+    assert inodes[-1] & set.union(*inodes[10:20]), "a file of long ago is in use again"
+
+
+async def test_a_kill_after_several_files_were_covered_at_once_is_recovered(directory: Path) -> None:
+    """Files kept for reuse still have their old names and entries: holes between them are no damage."""
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        for _ in range(20):
+            await opened.append(owner, 1500)
+        opened.wal.covered(owner, owner.durable_end - 1)
+
+        found = replay(await opened.image())[0]
+
+    assert found[-1] == owner.acknowledged[-1]
+
+
+async def test_a_kill_after_one_of_two_kept_files_was_used_again_is_recovered(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        while opened.live_files < 4:
+            await opened.append(owner, 1500)
+        opened.wal.covered(owner, owner.durable_end - 1)
+        for _ in range(4):
+            await opened.append(owner, 1500)
+            found = replay(await opened.image())[0]
+            assert found[-1] == owner.acknowledged[-1]
+
+
+async def test_a_batch_that_waits_for_a_file_does_not_hold_it_after_its_partition_is_gone(directory: Path) -> None:
+    partition, other = Partition(), Owner(1)
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(other, 1500, 1500)
+        opened.wal.append(partition.leader, other.append(opened.wal, 3000), 1)
+        partition.leader._wal = opened.wal
+        partition.leader.remove(NotLeader("the topic was deleted"))
+        opened.wal.kick()
+        for _ in range(10):
+            await opened.append(other, 1500)
+        opened.wal.covered(other, other.durable_end)
+
+        await until(lambda: opened.live_files == 1, "nobody needs the old files", timeout=2)
+
+
+# --- failures ---
+
+
+async def test_when_a_write_fails_all_on_its_way_fails_and_appends_are_refused(directory: Path) -> None:
+    owner, other = Owner(0), Owner(1)
+    async with OpenWal(directory) as opened:
+        await opened.append(owner, 100)
+        opened.break_disk_under(opened.current)
+        for _ in range(3):
+            owner.append(opened.wal)
+        other.append(opened.wal)
+        with patch.object(WalFiles, "create", side_effect=OSError(28, "No space left on device")):
+            opened.wal.kick()
+            await until(lambda: owner.problems and other.problems, "both hear of it")
+
+            assert owner.durable_end == 1
+            assert other.durable_end == 0
+            assert [type(problem) for problem in owner.problems] == [StorageUnavailable]
+            with pytest.raises(StorageUnavailable):
+                opened.wal.check_writable()
+
+
+async def test_after_a_failure_a_new_file_is_used_and_only_what_was_acknowledged_is_found(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        await opened.append(owner, 100, 100)
+        opened.break_disk_under(opened.current)
+        owner.append(opened.wal)
+        opened.wal.kick()
+        await until(lambda: owner.problems, "the failure is heard")
+        await until(lambda: opened.wal._problem is None, "a new file works")
+        opened.wal.check_writable()
+        await opened.append(owner, 120, 130)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+    assert len(owner.acknowledged) == 4
+
+
+async def test_a_failure_just_before_a_change_of_files_fails_what_is_behind_the_change_too(directory: Path) -> None:
+    """Else an owner would be told that its later batches are durable, and take the lost ones for durable as well."""
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, 1500, 800)
+        await opened.until_spare()
+        opened.break_disk_under(opened.current)
+        owner.append(opened.wal, 1000)
+        owner.append(opened.wal, 1000)  # in the next file
+        assert opened.live_files == 2
+        opened.wal.kick()
+        await until(lambda: opened.wal._problem is None and not opened.wal._in_flight, "a new file works")
+        await opened.append(owner, 200)
+
+        assert owner.problems
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_spare_file_from_before_a_failure_does_not_put_files_out_of_order(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, 1500, 800)
+        await opened.until_spare()
+        opened.break_disk_under(opened.current)
+        owner.append(opened.wal, 100)
+        opened.wal.kick()
+        await until(lambda: owner.problems, "the failure is heard")
+        await until(lambda: opened.wal._problem is None, "a new file works")
+        for _ in range(8):
+            await opened.append(owner, 1500)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_file_that_could_not_be_synced_is_never_used_again(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        while opened.live_files < 2:
+            await opened.append(owner, 1500)
+        broken = opened.current
+        inode = broken.path.stat().st_ino
+        opened.break_disk_under(broken)
+        owner.append(opened.wal, 100)
+        opened.wal.kick()
+        await until(lambda: owner.problems, "the failure is heard")
+        await until(lambda: opened.wal._problem is None, "a new file works")
+        for _ in range(20):
+            await opened.append(owner, 1500)
+            opened.wal.covered(owner, owner.durable_end)
+
+        await until(
+            lambda: inode not in {path.stat().st_ino for path in directory.iterdir()},
+            "the broken file is gone",
+            timeout=2,
+        )
+
+
+async def test_a_disk_without_room_for_the_next_file_fails_what_waits_for_it_and_later_heals(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        with patch.object(WalFiles, "create", side_effect=OSError(28, "No space left on device")):
+            await opened.append(owner, 1500, 1500)
+            owner.append(opened.wal, 3000)
+            opened.wal.kick()
+            await until(lambda: owner.problems, "there is no room")
+            with pytest.raises(StorageUnavailable):
+                opened.wal.check_writable()
+        await until(lambda: opened.wal._problem is None, "there is room again")
+        await opened.append(owner, 3000, 100)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_wal_that_fails_again_and_again_comes_back_when_the_disk_does(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        for _ in range(3):
+            await opened.append(owner, 100)
+            opened.break_disk_under(opened.current)
+            owner.append(opened.wal)
+            opened.wal.kick()
+            heard = len(owner.problems) + 1
+            await until(lambda heard=heard: len(owner.problems) == heard, "the failure is heard")
+            await until(lambda: opened.wal._problem is None, "a new file works")
+        await opened.append(owner, 100)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+    assert len(owner.acknowledged) == 4
+
+
+async def test_closing_a_wal_whose_disk_is_broken_reports_the_failure_and_ends(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        opened.break_disk_under(opened.current)
+        owner.append(opened.wal)
+
+    assert owner.durable_end == 0
+    assert [type(problem) for problem in owner.problems] == [StorageUnavailable]
+
+
+async def test_a_directory_that_cannot_be_used_is_a_storage_error_and_not_a_crash(directory: Path) -> None:
+    opened = OpenWal(directory)
+    directory.rmdir()
+
+    with pytest.raises(StorageUnavailable):
+        await opened.wal.open([], 0)
+    await opened.wal.close()
+
+
+# --- files by themselves ---
+
+
+def test_files_are_listed_oldest_first_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    for name in ("10.wal", "00000000000000000009.wal", "x.wal", "7.txt"):
+        (tmp_path / name).touch()
+
+    assert [sequence for sequence, _ in wal_paths(tmp_path)] == [9, 10]
+
+
+def test_a_new_file_is_written_through_and_has_a_new_number(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000041.wal").touch()
+    files = WalFiles(tmp_path, 5_000_000)
+
+    first, second = files.create_first(), files.create(7_000_000)
+
+    assert (first.sequence, second.sequence) == (42, 43)
+    assert second.path.stat().st_size == second.size_bytes == 7_000_000
+    assert second.path.stat().st_blocks * 512 >= 7_000_000, "no holes: a sync has no extents to note"
+    for file in (first, second):
+        files.remove(file)
+    assert not first.path.exists()
+
+
+def test_a_file_that_could_not_be_made_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+
+    with patch("os.fsync", side_effect=OSError(5, "Input/output error")), pytest.raises(OSError, match="Input/output"):
+        files.create()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reused_file_has_no_header_and_a_new_number(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+    old = files.create()
+    os.pwrite(old.fd, b"x" * 4096, 0)
+    files.retire(old)
+
+    new = files.create()
+
+    assert os.pread(new.fd, FILE_HEADER_BYTES, 0) == bytes(FILE_HEADER_BYTES)
+    assert new.sequence == old.sequence + 1
+    assert not old_path.exists()
+    assert [sequence for sequence, _ in wal_paths(tmp_path)] == [new.sequence]
+    files.remove(new)
+
+
+def test_more_files_than_are_kept_for_reuse_are_removed(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+
+    for file in [files.create() for _ in range(6)]:
+        files.retire(file)
+
+    assert len(list(tmp_path.iterdir())) == 2
+    files.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_a_killed_process_kept_for_reuse_are_removed(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+    for file in [files.create() for _ in range(2)]:
+        files.retire(file)
+
+    WalFiles(tmp_path, 4096)
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,113 @@
+"""Changing a topic's configs: set, delete, append, subtract, and two who change them at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from log_parts.kafka import Kafka
+
+from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.handlers import incremental_alter_configs as handler
+from streamhouse.testing import Broker
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.frame import RequestHeader
+from streamhouse.wire.kafka.messages import alter_configs, incremental_alter_configs
+
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def change(topic: str, *changes: tuple[int, str, str | None], kind: int = TOPIC_RESOURCE, check: bool = False) -> Any:
+    configs = [
+        incremental_alter_configs.AlterableConfig(name=name, config_operation=operation, value=value)
+        for operation, name, value in changes
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=kind, resource_name=topic, configs=configs
+    )
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=check)
+
+
+def alter(kafka: Kafka, request: Any) -> int:
+    return int(kafka.call(incremental_alter_configs, request, 1).responses[0].error_code)
+
+
+def own_configs(broker: Broker, topic: str) -> dict[str, str]:
+    return dict(broker.node.broker.topics.get(topic).config)
+
+
+def test_configs_are_set_and_deleted_one_by_one(broker: Broker, kafka: Kafka, topic: str) -> None:
+    assert alter(kafka, change(topic, (SET, "retention.ms", "5"), (SET, "segment.ms", "6"))) == 0
+    assert alter(kafka, change(topic, (DELETE, "retention.ms", None))) == 0
+
+    assert own_configs(broker, topic) == {"segment.ms": "6"}
+
+
+def test_lists_are_appended_to_and_subtracted_from(broker: Broker, kafka: Kafka, topic: str) -> None:
+    assert alter(kafka, change(topic, (APPEND, "cleanup.policy", "compact"))) == 0
+    assert own_configs(broker, topic) == {"cleanup.policy": "delete,compact"}
+    assert alter(kafka, change(topic, (SUBTRACT, "cleanup.policy", "delete"))) == 0
+
+    assert own_configs(broker, topic) == {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (SET, "retention.ms", "soon"),
+        (SET, "no.such.config", "1"),
+        (SET, "retention.ms", None),
+        (APPEND, "retention.ms", "1"),
+        (SUBTRACT, "cleanup.policy", "delete"),
+        (9, "retention.ms", "1"),
+    ],
+)
+def test_one_wrong_change_leaves_all_as_it_was(
+    broker: Broker, kafka: Kafka, topic: str, wrong: tuple[int, str, str | None]
+) -> None:
+    code = alter(kafka, change(topic, (SET, "segment.ms", "6"), wrong))
+
+    assert code == ErrorCode.INVALID_CONFIG
+    assert own_configs(broker, topic) == {}
+
+
+def test_a_check_changes_nothing(broker: Broker, kafka: Kafka, topic: str) -> None:
+    assert alter(kafka, change(topic, (SET, "segment.ms", "6"), check=True)) == 0
+
+    assert own_configs(broker, topic) == {}
+
+
+def test_a_broker_is_not_configured_through_the_protocol(kafka: Kafka) -> None:
+    code = alter(kafka, change("1", (SET, "segment.ms", "6"), kind=BROKER_RESOURCE))
+
+    assert code == ErrorCode.INVALID_REQUEST
+
+
+def test_alter_configs_replaces_all(broker: Broker, kafka: Kafka, topic: str) -> None:
+    alter(kafka, change(topic, (SET, "segment.ms", "6")))
+    configs = [
+        alter_configs.AlterableConfig(name="retention.ms", value="5"),
+        alter_configs.AlterableConfig(name="segment.bytes", value=None),
+    ]
+    resource = alter_configs.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
+
+    kafka.call(alter_configs, alter_configs.AlterConfigsRequest(resources=[resource]), 2)
+
+    assert own_configs(broker, topic) == {"retention.ms": "5"}
+
+
+def test_two_who_change_different_configs_at_once_both_succeed(broker: Broker, topic: str) -> None:
+    async def both() -> None:
+        node = broker.node
+        header = RequestHeader(44, 1, 1, None, 0)
+        context = Context(node.broker, node.kafka.endpoint, header, 2**20)
+        await asyncio.gather(
+            handler.handle(context, change(topic, (SET, "retention.ms", "5"))),
+            handler.handle(context, change(topic, (SET, "segment.ms", "6"))),
+        )
+
+    asyncio.run_coroutine_threadsafe(both(), broker._loop).result(20)
+
+    assert own_configs(broker, topic) == {"retention.ms": "5", "segment.ms": "6"}
