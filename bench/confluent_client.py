@@ -15,7 +15,7 @@ from bench.batches import order_values
 from bench.native import finished
 
 CALL_RECORDS = 2_000
-"""Records per `produce_batch` call: few calls, and still every partition gets its turn."""
+"""Records per call of the client: few calls, and still every partition gets its turn."""
 QUEUE_RECORDS = 400_000
 STALL_SECONDS = 60.0
 USAGE = """python -m bench.confluent_client produce ADDRESS TOPIC PARTITIONS VALUE_BYTES CODEC SECONDS
@@ -73,29 +73,32 @@ def produce(
 def consume(address: str, topic: str, partitions: int, records: int, seconds: float) -> dict[str, float]:
     """Reads the topic from its start, again and again until the time is over, whole passes only.
 
-    A pass counts from its first message: how long a client takes to connect and to seek is not asked here."""
+    A pass counts from when its first messages are there, and without them: how long a client takes to connect and to
+    seek is not asked here."""
     consumer = Consumer(
         {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False, "error_cb": _fail}
     )
     start_of_topic = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
-    seen, elapsed, used = 0, 0.0, 0.0
-    while elapsed < seconds:
+    seen, elapsed = 0, 0.0
+    cpu, end = _cpu_seconds(), time.perf_counter() + seconds
+    while not seen or time.perf_counter() < end:
         consumer.assign(start_of_topic)
-        pass_seen = len(_next_messages(consumer))
-        cpu, start = _cpu_seconds(), time.perf_counter()
-        while pass_seen < records:
-            pass_seen += len(_next_messages(consumer))
+        left = records - len(_next_messages(consumer, 1))
+        seen += left
+        start = time.perf_counter()
+        while left > 0:
+            left -= len(_next_messages(consumer, min(left, CALL_RECORDS)))
         elapsed += time.perf_counter() - start
-        used += _cpu_seconds() - cpu
-        seen += pass_seen
+    used = _cpu_seconds() - cpu
     consumer.close()
     return {"records": seen, "seconds": elapsed, "cpu_seconds": used}
 
 
-def _next_messages(consumer: Consumer) -> list[Message]:
+def _next_messages(consumer: Consumer, count: int) -> list[Message]:
+    """At most that many; `consume` waits until it has all of them, so never ask for more than there are."""
     deadline = time.monotonic() + STALL_SECONDS
     while time.monotonic() < deadline:
-        messages = consumer.consume(10_000, timeout=0.2)
+        messages = consumer.consume(count, timeout=0.2)
         for message in messages:
             error = message.error()
             if error is not None:

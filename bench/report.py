@@ -30,7 +30,7 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
             table.add_section()
         previous = row.scenario
         if row.figure is None:
-            table.add_row(row.scenario, row.name, f"[dim]{row.note}[/dim]")
+            table.add_row(row.scenario, row.name, "—")
             continue
         table.add_row(
             row.scenario,
@@ -42,6 +42,9 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
             MARKS[row.met],
         )
     console.print(table)
+    for row in rows:
+        if row.note:
+            console.print(f"{row.scenario}, {row.name}: {row.note}", highlight=False, markup=False)
 
 
 def shown(value: float) -> str:

@@ -1,7 +1,8 @@
-"""(f) Apache Kafka from its jars on the same client, with its defaults and with a flush for every batch."""
+"""(f) Apache Kafka from its jars on the same clients, with its defaults and with a flush for every batch."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from bench.apache_kafka import KafkaMissing, fetch_jars, start_kafka
@@ -11,6 +12,8 @@ from bench.scenarios.produce import Load, Outcome, median_outcome, produce_check
 from bench.servers import Server, serving, start_node
 
 LOADS = (Load(value_bytes=100, codec="none", partitions=4), Load(value_bytes=1024, codec="none", partitions=4))
+SMALL_SHAPE = (32, 5)
+"""Connections, and requests in flight on each."""
 FLUSHED = "log.flush.interval.messages=1"
 VARIANTS = (("its defaults", (), at_least(1.0)), ("a flush per batch", (FLUSHED,), at_least(2.0)))
 
@@ -47,16 +50,42 @@ def rows(run: Run) -> Iterator[Row]:
                         "kafka_cpu_ratio": theirs.server_cpu / theirs.client_cpu,
                     },
                 )
+            yield _small_requests(run, node, kafka, name)
 
 
 def _take_turns(run: Run, node: Server, kafka: Server, load: Load) -> tuple[Outcome, Outcome]:
     outcomes: dict[Server, list[Outcome]] = {node: [], kafka: []}
     for repeat in range(1 + run.plan.repeats):
         for server, measured in outcomes.items():
-            measured.append(produce_checked(run, server, f"bench-{load.value_bytes}-{repeat}", load))
+            measured.append(produce_checked(run, server, _topic(load, repeat), load))
             server.settle()
     # The first turn only warms up: a Java virtual machine has to compile what is hot.
     return median_outcome(outcomes[node][1:]), median_outcome(outcomes[kafka][1:])
+
+
+def _small_requests(run: Run, node: Server, kafka: Server, name: str) -> Row:
+    """One record a request, to a topic that both have from before: where a flush cannot hide behind a large batch."""
+    run.say(f"beside Apache Kafka, {name}: small requests")
+    frames = run.one_record_frames(_topic(LOADS[0], 0), LOADS[0].partitions)
+    rates: dict[Server, list[float]] = {node: [], kafka: []}
+    for _ in range(run.plan.repeats):
+        for server, measured in rates.items():
+            arguments = (server.host, server.port, frames, *SMALL_SHAPE, 0.3, run.plan.request_seconds)
+            result = run.native.run("requests", *arguments)
+            measured.append(result["requests"] / result["seconds"])
+            server.settle()
+    return Row(
+        scenario="kafka",
+        name=f"small requests, Kafka with {name}",
+        figure=statistics.median(rates[node]),
+        unit="requests/s",
+        limit=statistics.median(rates[kafka]),
+        limit_name="Apache Kafka",
+    )
+
+
+def _topic(load: Load, repeat: int) -> str:
+    return f"bench-{load.value_bytes}-{repeat}"
 
 
 def _missing(reason: str) -> Row:

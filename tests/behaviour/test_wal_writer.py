@@ -350,6 +350,8 @@ def test_closing_twice_is_closing_once(thread: Thread) -> None:
     [(PREFIX[:-1], placed(0)), (PREFIX + b"x", placed(0)), (PREFIX, memoryview(bytes(20)))],
     ids=["short prefix", "long prefix", "short batch"],
 )
-def test_what_could_not_be_an_entry_is_our_own_bug_and_refused(thread: Thread, prefix: bytes, batch: memoryview) -> None:
-    with pytest.raises(ValueError, match="a prefix|a batch"):
+def test_what_could_not_be_an_entry_is_our_own_bug_and_refused(
+    thread: Thread, prefix: bytes, batch: memoryview
+) -> None:
+    with pytest.raises(ValueError, match=r"a prefix|a batch"):
         thread.writer.add(prefix, batch)

@@ -42,7 +42,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield Broker(bootstrap=elsewhere)
         return
     directory = tmp_path_factory.mktemp("node")
-    with Node(directory, "--segment-bytes", "256KiB", "--segment-age", "300ms") as node:
+    # Samples have timestamps of their own, so that retention would delete them as old.
+    settings = ("--segment-bytes", "256KiB", "--segment-age", "300ms", "--retention-interval", "1h")
+    with Node(directory, *settings) as node:
         yield Broker(bootstrap=node.bootstrap)
 
 

@@ -58,6 +58,15 @@ def test_confluent_goes_on_where_it_committed(broker: Broker, filled: str) -> No
     second.close()
 
 
+def test_confluent_gets_back_what_it_noted_with_an_offset(broker: Broker, filled: str) -> None:
+    """librdkafka's binding sends the NUL that ends a C string as a part of it."""
+    consumer = consumer_of(broker, unused_name())
+    consumer.commit(offsets=[TopicPartition(filled, 0, 4, metadata="half way")], asynchronous=False)
+    (committed,) = consumer.committed([TopicPartition(filled, 0)], HUNG_SECONDS)
+    consumer.close()
+    assert (committed.offset, committed.metadata) == (4, "half way")
+
+
 def test_kafka_python_goes_on_where_it_committed(broker: Broker, filled: str) -> None:
     group = unused_name()
     target = kafka.TopicPartition(filled, 0)

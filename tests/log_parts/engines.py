@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,9 +107,7 @@ class Running:
             clock=bench.clock,
             config_of=lambda topic: parse_log_config(effective_config(topic.config, defaults)),
         )
-        self.topics = Topics(
-            store=bench.metadata, engine=self.engine, node_defaults=defaults, default_partitions=1
-        )
+        self.topics = Topics(store=bench.metadata, engine=self.engine, node_defaults=defaults, default_partitions=1)
 
     async def create(self, name: str = "orders", partitions: int = 1, **config: str) -> Topic:
         named = {key.replace("_", "."): value for key, value in config.items()}
@@ -162,7 +160,3 @@ async def finishes(work: Awaitable[T], what: str, *, timeout: float = 10.0) -> T
             return await work
     except TimeoutError:
         raise AssertionError(f"hangs: {what}") from None
-
-
-def always(answer: Any) -> Callable[..., Any]:
-    return lambda *_: answer

@@ -146,9 +146,7 @@ def fetch_request(
     session_id: int = 0,
     session_epoch: int = -1,
 ) -> fetch.FetchRequest:
-    asked = fetch.FetchPartition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes
-    )
+    asked = fetch.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
     return fetch.FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,

@@ -42,7 +42,7 @@ class Owner:
         return [bytes(batch) for end_offset, batch in self.appended if end_offset <= self.durable_end]
 
     def append(self, wal: LocalWal, size_bytes: int = 100) -> memoryview:
-        batch = placed(self.next_offset, size_bytes, fill=next(_numbers).to_bytes(4, "big"))
+        batch: memoryview = placed(self.next_offset, size_bytes, fill=next(_numbers).to_bytes(4, "big"))
         self.appended.append((self.next_offset + 1, batch))
         wal.append(self, batch, self.next_offset)
         return batch
@@ -114,9 +114,7 @@ class OpenWal:
 def replay(directory: Path) -> dict[int, list[bytes]]:
     """What recovery finds, by partition, in order."""
     found: dict[int, list[bytes]] = {}
-    recovered = recover(
-        directory, lambda entry, batch, _: found.setdefault(entry.partition, []).append(bytes(batch))
-    )
+    recovered = recover(directory, lambda entry, batch, _: found.setdefault(entry.partition, []).append(bytes(batch)))
     close_files(recovered)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -189,13 +190,14 @@ def build_batch(
     *values: bytes | None,
     keys: Sequence[bytes | None] | None = None,
     headers: Sequence[tuple[str, bytes | None]] = (),
-    timestamp: int = 1_700_000_000_000,
+    timestamp: int | None = None,
     codec: str = "none",
     producer_id: int = -1,
     producer_epoch: int = -1,
     sequence: int = -1,
 ) -> bytes:
-    """One v2 record batch; the timestamps of its records are a millisecond apart."""
+    """One v2 record batch; the timestamps of its records are a millisecond apart, from now unless told otherwise."""
+    start = int(time.time() * 1000) if timestamp is None else timestamp
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=CODECS[codec],
@@ -206,7 +208,7 @@ def build_batch(
         batch_size=2**30,
     )
     for index, value in enumerate(values):
-        builder.append(index, timestamp + index, keys[index] if keys else None, value, list(headers))
+        builder.append(index, start + index, keys[index] if keys else None, value, list(headers))
     return bytes(builder.build())
 
 

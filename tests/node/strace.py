@@ -42,6 +42,11 @@ def fail_once(call: str, error: str, number: int) -> list[str]:
     return _strace("/dev/null", call, f"{call}:error={error}:when={number}")
 
 
+def delay(call: str, seconds: float) -> list[str]:
+    """A wrapper under which that call takes so much longer."""
+    return _strace("/dev/null", call, f"{call}:delay_enter={int(seconds * 1_000_000)}")
+
+
 def record(log: Path) -> list[str]:
     """A wrapper that only notes which calls of the write path a node makes."""
     return _strace(str(log), ",".join(WRITE_PATH))

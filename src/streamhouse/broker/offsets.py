@@ -23,7 +23,7 @@ async def offset_at(reader: SegmentReader, leader: PartitionLeader, timestamp_ms
 
 async def newest_timestamp(reader: SegmentReader, leader: PartitionLeader) -> tuple[int, int] | None:
     """(offset, timestamp) of the first record with the largest timestamp; None if the log is empty."""
-    newest = max((segment.max_timestamp_ms for segment in leader.segments), default=-1)
+    newest = await reader.newest_timestamp(leader)
     for batches in _recent(leader):
         for _, header in iter_headers(batches):
             newest = max(newest, header.max_timestamp_ms)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from streamhouse.log.engine import LogEngine
@@ -32,6 +33,7 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
         self._leaders_by_id: dict[bytes, Sequence[PartitionLeader | None]] = {}
+        self._unfinished: dict[str, UUID] = {}
         self._changes = asyncio.Lock()
 
     def opened(self, topics: Iterable[Topic]) -> None:
@@ -93,8 +95,11 @@ class Topics:
                 raise AlreadyExists(f"topic {name!r} exists already")
             if validate_only:
                 return Topic(name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0)
-            topic = await self._store.create_topic(name, new_uuid(), count, overrides)
+            # A creation that broke off is taken up again under the id that it had.
+            topic_id = self._unfinished.setdefault(name, new_uuid())
+            topic = await self._store.create_topic(name, topic_id, count, overrides)
             await self._engine.lead_topics([topic])
+            del self._unfinished[name]
             self._remember(topic)
             return topic
 
@@ -110,7 +115,10 @@ class Topics:
 
     async def delete(self, topic: Topic) -> None:
         async with self._changes:
-            await self._store.delete_topic(topic.topic_id)
+            if topic.topic_id not in self._by_id:
+                raise NotFound(f"there is no topic {topic.name!r}")
+            with suppress(NotFound):  # an earlier try, whose answer was lost
+                await self._store.delete_topic(topic.topic_id)
             self._by_name.pop(topic.name, None)
             self._by_id.pop(topic.topic_id, None)
             self._leaders_by_name.pop(topic.name.encode(), None)
@@ -119,10 +127,20 @@ class Topics:
 
     async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
         """Replace the topic's own configs."""
-        overrides = check_config(config)
-        if validate_only:
-            return
+        await self.change_config(topic, lambda _: config, validate_only=validate_only)
+
+    async def change_config(
+        self,
+        topic: Topic,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Make new configs from the topic's own; changes come one after the other, so that none is lost."""
         async with self._changes:
+            overrides = check_config(change(self._by_id.get(topic.topic_id, topic).config))
+            if validate_only:
+                return
             changed = await self._store.set_topic_config(topic.topic_id, overrides)
             self._remember(changed)
             self._engine.leadership.reconfigure(changed)

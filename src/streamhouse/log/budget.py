@@ -9,32 +9,23 @@ class ByteBudget:
     """A limit that producers run into and uploads relieve.
 
     Taking is never refused, since what was received must be finished; instead a full budget stops the reading of
-    sockets, and those waiting are called when a quarter of it is free again. `on_pressure` is called each time that
-    more than three quarters come to be used."""
+    sockets, and those waiting are called when a quarter of it is free again."""
 
-    def __init__(self, limit_bytes: int, on_pressure: Callable[[], None] | None = None) -> None:
+    def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.is_full = False
-        self._on_pressure = on_pressure
-        self._pressing = False
         self._waiting: dict[Callable[[], None], None] = {}
 
     def take(self, size_bytes: int) -> None:
         self.used_bytes += size_bytes
         self.is_full = self.used_bytes >= self.limit_bytes
-        if self._on_pressure is not None and not self._pressing and self._has_little_room():
-            self._pressing = True
-            self._on_pressure()
 
     def give_back(self, size_bytes: int) -> None:
         self.used_bytes -= size_bytes
         assert self.used_bytes >= 0, "more given back than taken"
         self.is_full = self.used_bytes >= self.limit_bytes
-        if self._has_little_room():
-            return
-        self._pressing = False
-        if self._waiting:
+        if self._waiting and not self.has_little_room():
             waiting, self._waiting = self._waiting, {}
             for resume in waiting:
                 resume()
@@ -46,5 +37,6 @@ class ByteBudget:
     def forget(self, resume: Callable[[], None]) -> None:
         self._waiting.pop(resume, None)
 
-    def _has_little_room(self) -> bool:
+    def has_little_room(self) -> bool:
+        """More than three quarters are used."""
         return self.used_bytes * 4 > self.limit_bytes * 3

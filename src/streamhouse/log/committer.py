@@ -42,7 +42,10 @@ class SegmentCommitter:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:_MAX_COMMITS], self._waiting[_MAX_COMMITS:]
-                results = await self._try_until_answered([commit for commit, _ in batch])
+                try:
+                    results = await self._try_until_answered([commit for commit, _ in batch])
+                except Exception as unexpected:
+                    results = [unexpected] * len(batch)
                 for (_, done), problem in zip(batch, results, strict=True):
                     if done.cancelled():
                         continue

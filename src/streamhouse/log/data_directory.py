@@ -38,12 +38,14 @@ class DataDirectory:
     def agent_id(self) -> str:
         """A name for this agent, made once and kept here."""
         file = self.path / "agent-id"
-        try:
-            return check_agent_id(file.read_text().strip())
-        except FileNotFoundError:
-            agent_id = f"agent-{new_uuid().hex[:8]}"
-            file.write_text(agent_id + "\n")
-            return agent_id
+        if file.exists() and (name := file.read_text().strip()):
+            return check_agent_id(name)
+        name = f"agent-{new_uuid().hex[:8]}"
+        # Renamed into place, so that it is there whole or not at all.
+        draft = self.path / "agent-id.new"
+        draft.write_text(name + "\n")
+        draft.rename(file)
+        return name
 
     def close(self) -> None:
         os.close(self._lock)

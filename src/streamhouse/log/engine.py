@@ -51,14 +51,15 @@ class LogEngine:
         """Without a WAL directory, what is not uploaded lives and dies with the process."""
         self._settings = settings
         self._wal_directory = wal_directory
-        self._tasks = TaskGroup("log")
+        self._chores = TaskGroup("log")
+        self._renewal = TaskGroup("leases")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="log")
         self.wal = (
             MemoryWal()
             if wal_directory is None
             else LocalWal(wal_directory, settings.wal_file_bytes, clock, self._relieve_wal)
         )
-        self.buffer = ByteBudget(settings.buffer_bytes, self._relieve_buffer)
+        self.buffer = ByteBudget(settings.buffer_bytes)
         self.reader = SegmentReader(objects, settings.cache_bytes, self._threads)
         self._committer = SegmentCommitter(metadata, clock)
         self.uploader = Uploader(
@@ -97,23 +98,23 @@ class LogEngine:
 
     async def start(self, topics: Iterable[Topic]) -> None:
         """Lead every partition, with what the WAL still holds of it."""
+        topics = list(topics)
         leaders = await self._take_leases(topics)
         if isinstance(self.wal, LocalWal):
             assert self._wal_directory is not None
             recovered = await asyncio.to_thread(self._recover, self._wal_directory)
             await self.wal.open(recovered.files, recovered.end_position)
-        await self.leadership.lead(leaders)
+        await self.leadership.lead(topics)
         settings = self._settings
-        self._tasks.start(keep_leases(self.leadership, self._clock, settings.lease_renewal), "leases")
-        self._tasks.start(self.maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
-        self._tasks.start(self.maintenance.clean_up(settings.retention_interval), "clean-up")
+        self._renewal.start(keep_leases(self.leadership, self._clock, settings.lease_renewal), "leases")
+        self._chores.start(self.maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
+        self._chores.start(self.maintenance.clean_up(settings.retention_interval), "clean-up")
         for leader in leaders:
             if leader.buffered_bytes and leader.upload_is_due():
                 self.uploader.due(leader)
 
-    async def _take_leases(self, topics: Iterable[Topic]) -> list[PartitionLeader]:
+    async def _take_leases(self, topics: Sequence[Topic]) -> list[PartitionLeader]:
         """All of them: those of an agent that is gone are waited for until they run out."""
-        topics = list(topics)
         deadline_ms = self._clock.monotonic_ms() + 2 * self._settings.lease_ttl
         leaders: list[PartitionLeader] = []
         while True:
@@ -131,7 +132,8 @@ class LogEngine:
 
     async def lead_topics(self, topics: Sequence[Topic]) -> None:
         """Take up the partitions of new topics."""
-        await self.leadership.lead(await self.leadership.load(topics))
+        await self.leadership.load(topics)
+        await self.leadership.lead(topics)
 
     async def flush(self) -> None:
         """Until everything that is durable now is in the object store."""
@@ -139,13 +141,14 @@ class LogEngine:
 
     async def stop(self) -> None:
         """Flush (as long as the shutdown may take; the WAL keeps the rest), release, end."""
-        await self._tasks.cancel()
+        await self._chores.cancel()
         self.wal.kick()
         try:
             async with asyncio.timeout(self._settings.shutdown_timeout / 1000):
                 while any(leader.next_offset > leader.high_watermark for leader in self._leaders()):
                     await self._clock.sleep_ms(_SYNC_POLL_MS)
                 await self.flush()
+                await self._renewal.cancel()
                 await self.leadership.release()
         except TimeoutError:
             _log.error("not everything could be uploaded in time; the WAL keeps it for the next start")
@@ -158,7 +161,8 @@ class LogEngine:
         if self._ended:
             return
         self._ended = True
-        await self._tasks.cancel()
+        await self._chores.cancel()
+        await self._renewal.cancel()
         await self.uploader.close()
         await self._committer.close()
         await self.reader.close()
@@ -183,12 +187,6 @@ class LogEngine:
             )
         leader.replay(batch)
         file.pins[leader] = entry.end_offset
-
-    def _relieve_buffer(self) -> None:
-        """Many partitions, each below its segment size, may fill the node's memory together."""
-        for leader in self._leaders():
-            if leader.buffered_bytes:
-                self.uploader.due(leader)
 
     def _relieve_wal(self, owners: Iterable[WalOwner]) -> None:
         for owner in list(owners):

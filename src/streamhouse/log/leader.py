@@ -196,6 +196,8 @@ class PartitionLeader:
     def upload_is_due(self) -> bool:
         if self.high_watermark == self.committed_end:
             return False  # what is buffered is not durable yet
+        if self._node_buffer.has_little_room():
+            return True  # many partitions, each below its segment size, fill the memory together
         age_ms = self._clock.monotonic_ms() - self._buffered_since_ms
         return is_due(self.buffered_bytes, age_ms, self._segment_bytes, self.config.segment_age_ms)
 
@@ -246,6 +248,11 @@ class PartitionLeader:
     def configure(self, config: LogConfig) -> None:
         self.config = config
         self._rewrites = config.stamps_append_time or config.compression != "producer"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is known where the current epoch's records start."""
+        return bool(self.epochs) and self.epochs[-1][0] == self.epoch
 
     def begin_epoch(self, epoch: int) -> None:
         """What is appended from here on is of this epoch."""

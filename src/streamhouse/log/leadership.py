@@ -93,17 +93,19 @@ class Leadership:
             if leader is None
         ]
 
-    async def lead(self, leaders: Sequence[PartitionLeader]) -> None:
-        """Let loaded (and recovered) leaders write."""
-        starts = [(self._leases[leader.partition], leader.next_offset) for leader in leaders]
+    async def lead(self, topics: Iterable[Topic]) -> None:
+        """Let loaded (and recovered) leaders write. What an earlier try left undone is done now."""
+        leaders = [leader for topic in topics for leader in self.leaders_of(topic) if leader is not None]
+        waiting = [leader for leader in leaders if not leader.has_begun]
+        starts = [(self._leases[leader.partition], leader.next_offset) for leader in waiting]
         await self._metadata.begin_epochs(self._agent_id, starts)
-        for leader in leaders:
+        for leader in waiting:
             leader.begin_epoch(leader.epoch)
         await self.renew([leader.partition for leader in leaders])
 
     async def renew(self, partitions: Sequence[TopicPartition] | None = None) -> None:
         """Extend leases; one that was lost is taken again if nobody else wrote meanwhile."""
-        leases = [self._leases[partition] for partition in (partitions or list(self._leases))]
+        leases = [self._leases[partition] for partition in (list(self._leases) if partitions is None else partitions)]
         if not leases:
             return
         asked_at_ms = self._clock.monotonic_ms()

@@ -89,6 +89,19 @@ class SegmentReader:
                     return found
         return None
 
+    async def newest_timestamp(self, leader: PartitionLeader) -> int:
+        """The largest timestamp of what is in segments and not deleted; -1 if there is nothing."""
+        whole = [segment for segment in leader.segments if segment.base_offset >= leader.log_start_offset]
+        newest = max((segment.max_timestamp_ms for segment in whole), default=-1)
+        for segment in leader.segments[: len(leader.segments) - len(whole)]:
+            index = await self._index_of(segment)
+            first = index.block_of(leader.log_start_offset)
+            for block in await self._blocks_of(segment, index, first, index.block_count - 1):
+                for record in decode_records(block):
+                    if record.offset >= leader.log_start_offset:
+                        newest = max(newest, record.timestamp_ms)
+        return newest
+
     async def _index_of(self, segment: SegmentRow, *, whole: bool = False) -> SegmentIndex:
         """The index; if it must be loaded and the segment is small, a reader of all of it gets the blocks as well."""
         cached = self._indexes.get(segment.object_key)

@@ -50,11 +50,12 @@ class Uploader:
         self._busy: set[PartitionLeader] = set()
         self._flushing: dict[PartitionLeader, list[tuple[int, asyncio.Future[None]]]] = {}
         self._workers = 0
+        self._closed = False
         self.keys_under_way: set[str] = set()
 
     def due(self, leader: PartitionLeader) -> None:
         """The partition has enough for a segment. Saying it twice is saying it once."""
-        if leader not in self._busy:
+        if leader not in self._busy and not self._closed:
             self._busy.add(leader)
             self._queued.append(leader)
             if self._workers < _WORKERS:
@@ -72,6 +73,7 @@ class Uploader:
         await done
 
     async def close(self) -> None:
+        self._closed = True
         await self._tasks.cancel()
 
     async def _work(self) -> None:
@@ -86,7 +88,7 @@ class Uploader:
                     problem = unexpected
                 self._busy.discard(leader)
                 self._report_flushes(leader, problem)
-                if not leader.removed and (leader in self._flushing or leader.upload_is_due()):
+                if problem is None and not leader.removed and (leader in self._flushing or leader.upload_is_due()):
                     self.due(leader)
         finally:
             self._workers -= 1

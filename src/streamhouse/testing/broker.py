@@ -85,7 +85,11 @@ class Broker:
             self._thread = threading.Thread(target=self._loop.run_forever, name="streamhouse-broker", daemon=True)
             self._thread.start()
             self._run(self._open_stores())
-        self._run(self._start_node())
+        try:
+            self._run(self._start_node())
+        except BaseException:
+            self.close()
+            raise
 
     def stop(self) -> None:
         """Drain, as SIGTERM does; `start` goes on with what was stored."""

@@ -82,19 +82,14 @@ def test_giving_back_more_than_was_taken_is_our_own_bug() -> None:
         budget.give_back(2)
 
 
-def test_pressure_is_told_once_each_time_that_three_quarters_are_passed() -> None:
-    told: list[int] = []
-    budget = ByteBudget(100, lambda: told.append(budget.used_bytes))
+def test_little_room_is_less_than_a_quarter() -> None:
+    budget = ByteBudget(100)
 
     budget.take(75)
-    assert told == []
+    assert not budget.has_little_room()
     budget.take(1)
-    budget.take(20)
-    assert told == [76]
-    budget.give_back(50)
-    budget.take(40)
+    assert budget.has_little_room()
 
-    assert told == [76, 86]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=60))

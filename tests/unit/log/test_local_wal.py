@@ -23,6 +23,14 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "wal"
 
 
+def inodes_in(directory: Path) -> set[int]:
+    return {path.stat().st_ino for path in directory.iterdir()}
+
+
+def remove(directory: Path) -> None:
+    directory.rmdir()
+
+
 # --- writing ---
 
 
@@ -177,7 +185,7 @@ async def test_files_are_used_again_and_their_old_bytes_mean_nothing(directory: 
         for _ in range(60):
             await opened.append(owner, 1000)
             opened.wal.covered(owner, owner.durable_end - 1)
-            inodes.append({path.stat().st_ino for path in directory.iterdir()})
+            inodes.append(inodes_in(directory))
             found = replay(await opened.image())[0]
             assert found == owner.acknowledged[-len(found) :]
 
@@ -314,7 +322,7 @@ async def test_a_file_that_could_not_be_synced_is_never_used_again(directory: Pa
             opened.wal.covered(owner, owner.durable_end)
 
         await until(
-            lambda: inode not in {path.stat().st_ino for path in directory.iterdir()},
+            lambda: inode not in inodes_in(directory),
             "the broken file is gone",
             timeout=2,
         )
@@ -365,7 +373,7 @@ async def test_closing_a_wal_whose_disk_is_broken_reports_the_failure_and_ends(d
 
 async def test_a_directory_that_cannot_be_used_is_a_storage_error_and_not_a_crash(directory: Path) -> None:
     opened = OpenWal(directory)
-    directory.rmdir()
+    remove(directory)
 
     with pytest.raises(StorageUnavailable):
         await opened.wal.open([], 0)
@@ -409,7 +417,9 @@ def test_a_reused_file_has_no_header_and_a_new_number(tmp_path: Path) -> None:
     files = WalFiles(tmp_path, 4096)
     old = files.create()
     os.pwrite(old.fd, b"x" * 4096, 0)
+    old_path = old.path
     files.retire(old)
+    assert wal_paths(tmp_path) == [], "what is kept for reuse is no part of the WAL"
 
     new = files.create()
 

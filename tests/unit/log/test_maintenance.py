@@ -206,8 +206,7 @@ async def test_an_upload_that_waits_for_the_database_for_longer_than_the_grace_p
         await running.produce(sent())
         shared.metadata.fail("commit_segments", times=4)
         flushing = asyncio.ensure_future(running.engine.flush())
-        while not await shared.keys():
-            await asyncio.sleep(0)
+        await until(lambda: shared.inner._objects, "the object is there")
         shared.clock.jump(2 * GRACE_MS)
         await running.engine.maintenance.remove_orphans()
         await running.engine.leadership.renew()

@@ -34,9 +34,7 @@ def reader(stores: tuple[FaultyStore, MemoryStore]) -> Iterator[SegmentReader]:
 
 
 @pytest.fixture
-def stored(
-    stores: tuple[FaultyStore, MemoryStore], reader: SegmentReader, event_loop_runner: asyncio.Runner
-) -> Stored:
+def stored(stores: tuple[FaultyStore, MemoryStore], reader: SegmentReader, event_loop_runner: asyncio.Runner) -> Stored:
     """Three segments of ten batches, each in several blocks; the values do not compress."""
     segments = [run_of([os.urandom(60) for _ in range(10)], base_offset) for base_offset in (0, 10, 20)]
     return event_loop_runner.run(store_segments(reader, *stores, segments, block_bytes=BLOCK_BYTES))
@@ -288,9 +286,7 @@ async def test_a_time_is_found_at_its_first_record_wherever_it_lies(
         assert await reader.offset_for_timestamp(stored.leader, wanted) == (later[0] if later else None), wanted
 
 
-async def test_a_time_is_found_inside_a_batch(
-    stores: tuple[FaultyStore, MemoryStore], reader: SegmentReader
-) -> None:
+async def test_a_time_is_found_inside_a_batch(stores: tuple[FaultyStore, MemoryStore], reader: SegmentReader) -> None:
     stored = await store_segments(
         reader, *stores, [[at(0, real(b"a", b"b", b"c", timestamps=(1, 5, 9)))]], block_bytes=BLOCK_BYTES
     )

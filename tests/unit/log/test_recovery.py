@@ -1,4 +1,4 @@
-"""Recovery from damaged files: a torn tail is cut, damage before it stops the node, and wrong data is never replayed."""
+"""Recovery from damaged files: a torn tail is cut, damage before it stops the node, wrong data is never replayed."""
 
 from __future__ import annotations
 

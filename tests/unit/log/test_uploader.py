@@ -12,7 +12,8 @@ from log_parts.waiting import until
 from streamhouse.core.segment_roll import CATCH_UP_FACTOR
 from streamhouse.format.batch import iter_headers
 from streamhouse.format.segment import decode_segment
-from streamhouse.model.errors import CorruptData, MetadataUnavailable, NotLeader
+from streamhouse.model.errors import CorruptData, NotLeader
+from streamhouse.model.names import TopicPartition
 from streamhouse.objects.faulty import Moment, Operation
 
 PRODUCER = 3
@@ -21,15 +22,17 @@ PRODUCER = 3
 async def stored_offsets(shared: Bench) -> list[int]:
     """The base offsets of all batches in registered segments, in order; each object must be what its row says."""
     (topic,) = await shared.metadata.list_topics()
-    from streamhouse.model.names import TopicPartition
-
     partition = TopicPartition(topic.topic_id, 0)
     found: list[int] = []
     expected = None
     for row in await shared.metadata.load_segments(partition):
         content = await shared.inner.get(row.object_key)
         footer, blocks = decode_segment(content)
-        assert (footer.base_offset, footer.end_offset, len(content)) == (row.base_offset, row.end_offset, row.size_bytes)
+        assert (footer.base_offset, footer.end_offset, len(content)) == (
+            row.base_offset,
+            row.end_offset,
+            row.size_bytes,
+        )
         assert expected in (None, row.base_offset), "segments follow one another"
         expected = row.end_offset
         found += [header.base_offset for block in blocks for _, header in iter_headers(block)]
@@ -134,7 +137,9 @@ async def test_partitions_are_uploaded_beside_one_another() -> None:
         flushing = asyncio.ensure_future(running.engine.flush())
         await hold.reached.wait()
 
-        await until(lambda: sum(running.leader(partition=p).committed_end for p in range(3)) == 2, "the others are done")
+        await until(
+            lambda: sum(running.leader(partition=p).committed_end for p in range(3)) == 2, "the others are done"
+        )
 
         hold.release()
         await finishes(flushing, "the flush")
@@ -250,10 +255,8 @@ async def test_an_upload_is_counted_as_under_way_until_it_is_registered() -> Non
         await running.produce(sent())
         shared.metadata.fail("commit_segments", times=3)
         flushing = asyncio.ensure_future(running.engine.flush())
-        while not await shared.keys():
-            await asyncio.sleep(0)
+        await until(lambda: shared.inner._objects, "the object is there")
 
         assert set(await shared.keys()) <= running.engine.uploader.keys_under_way
         await finishes(flushing, "the flush")
         assert running.engine.uploader.keys_under_way == set()
-        assert MetadataUnavailable.__mro__

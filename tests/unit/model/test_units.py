@@ -14,14 +14,26 @@ from streamhouse.model.units import parse_duration_ms, parse_size_bytes, show_du
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("2h", 7_200_000), ("7d", 604_800_000), ("0s", 0)]
-    + [("1.5s", 1_500), (" 2 h ", 7_200_000), ("10S", 10_000), ("0.5ms", 0)],
+    [
+        ("250ms", 250),
+        ("30s", 30_000),
+        ("5m", 300_000),
+        ("2h", 7_200_000),
+        ("7d", 604_800_000),
+        ("0s", 0),
+        ("1.5s", 1_500),
+        (" 2 h ", 7_200_000),
+        ("10S", 10_000),
+        ("0.5ms", 0),
+    ],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, expected: int) -> None:
     assert parse_duration_ms(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "10", "s", "-1s", "+1s", "1e3s", "1 2s", "1y", "1.s", ".5s", "0x10s", "1s1s", "∞"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "s", "-1s", "+1s", "1e3s", "1 2s", "1y", "1.s", ".5s", "0x10s", "1s1s", "∞"]
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig):
         parse_duration_ms(text)
@@ -29,8 +41,18 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("0", 0), ("17", 17), ("17b", 17), ("64KiB", 65_536), ("8MiB", 8 * 2**20), ("2GiB", 2**31)]
-    + [("1kb", 1_000), ("1MB", 10**6), ("1gb", 10**9), ("1.5 MiB", 3 * 2**19)],
+    [
+        ("0", 0),
+        ("17", 17),
+        ("17b", 17),
+        ("64KiB", 65_536),
+        ("8MiB", 8 * 2**20),
+        ("2GiB", 2**31),
+        ("1kb", 1_000),
+        ("1MB", 10**6),
+        ("1gb", 10**9),
+        ("1.5 MiB", 3 * 2**19),
+    ],
 )
 def test_a_size_is_a_number_with_or_without_a_unit(text: str, expected: int) -> None:
     assert parse_size_bytes(text) == expected
@@ -67,6 +89,8 @@ def test_a_duration_is_shown_in_the_largest_unit_that_is_exact(ms: int, text: st
     assert show_duration(ms) == text
 
 
-@pytest.mark.parametrize(("size", "text"), [(0, "0"), (1_000, "1000"), (1_024, "1KiB"), (2**21, "2MiB"), (2**31, "2GiB")])
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0"), (1_000, "1000"), (1_024, "1KiB"), (2**21, "2MiB"), (2**31, "2GiB")]
+)
 def test_a_size_is_shown_in_the_largest_unit_that_is_exact(size: int, text: str) -> None:
     assert show_size(size) == text

@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 import pytest
+from log_parts.waiting import until
 
 from streamhouse.runtime.tasks import TaskGroup
 
@@ -61,8 +62,7 @@ async def test_a_failure_is_logged_and_reported_and_the_others_go_on(caplog: pyt
     other = group.start(release.wait(), "other")
     group.start(fails(), "fails")
     with caplog.at_level(logging.ERROR):
-        while not heard:
-            await asyncio.sleep(0)
+        await until(lambda: heard, "the failure is heard")
 
     assert heard == [problem]
     assert "test:fails" in caplog.text

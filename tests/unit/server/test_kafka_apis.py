@@ -101,7 +101,9 @@ def a_request(key: int, version: int, topic: str, topic_id: UUID) -> Any:
         case "FindCoordinator":
             return find_coordinator.FindCoordinatorRequest(key="group", coordinator_keys=["group"])
         case "CreateTopics":
-            wanted = create_topics.CreatableTopic(name=f"made-{version}-{topic}", num_partitions=1, replication_factor=1)
+            wanted = create_topics.CreatableTopic(
+                name=f"made-{version}-{topic}", num_partitions=1, replication_factor=1
+            )
             return create_topics.CreateTopicsRequest(topics=[wanted], timeout_ms=1_000)
         case "DeleteTopics":
             return delete_topics.DeleteTopicsRequest(
@@ -349,9 +351,7 @@ def test_a_damaged_batch_is_refused_and_the_rest_of_the_request_is_not(kafka: Ka
         produce.PartitionProduceData(index=1, records=bytes(real(b"y"))),
         produce.PartitionProduceData(index=7, records=bytes(real(b"z"))),
     ]
-    request = produce.ProduceRequest(
-        acks=-1, topic_data=[produce.TopicProduceData(name=topic, partition_data=data)]
-    )
+    request = produce.ProduceRequest(acks=-1, topic_data=[produce.TopicProduceData(name=topic, partition_data=data)])
 
     answers = kafka.call(produce, request, 9).responses[0].partition_responses
 
@@ -381,7 +381,9 @@ def test_an_offset_outside_the_log_is_out_of_range(kafka: Kafka, topic: str, off
     assert kafka.fetch(topic, offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-@pytest.mark.parametrize(("max_bytes", "partition_max_bytes"), [(0, 10**6), (1, 10**6), (10**6, 0), (10**6, -1), (-1, 10**6)])
+@pytest.mark.parametrize(
+    ("max_bytes", "partition_max_bytes"), [(0, 10**6), (1, 10**6), (10**6, 0), (10**6, -1), (-1, 10**6)]
+)
 def test_however_little_is_asked_for_a_reader_gets_on(
     kafka: Kafka, topic: str, max_bytes: int, partition_max_bytes: int
 ) -> None:
@@ -426,7 +428,9 @@ def test_a_leader_epoch_from_the_past_or_the_future_is_told_apart(kafka: Kafka, 
 
 def test_topics_named_twice_or_badly_are_refused_and_the_others_made(kafka: Kafka, topic: str) -> None:
     def wanted(name: str, count: int = 1, **config: str) -> create_topics.CreatableTopic:
-        configs = [create_topics.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items()]
+        configs = [
+            create_topics.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items()
+        ]
         return create_topics.CreatableTopic(name=name, num_partitions=count, replication_factor=1, configs=configs)
 
     fresh = f"{topic}-fresh"

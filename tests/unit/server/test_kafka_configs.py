@@ -24,9 +24,7 @@ def change(topic: str, *changes: tuple[int, str, str | None], kind: int = TOPIC_
         incremental_alter_configs.AlterableConfig(name=name, config_operation=operation, value=value)
         for operation, name, value in changes
     ]
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=kind, resource_name=topic, configs=configs
-    )
+    resource = incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=topic, configs=configs)
     return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=check)
 
 

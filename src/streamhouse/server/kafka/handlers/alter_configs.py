@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from streamhouse.model.errors import InvalidInput, StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
@@ -33,8 +31,9 @@ async def _alter(
     code, message = 0, None
     try:
         topic = topic_to_configure(context, resource.resource_type, resource.resource_name)
-        config = {item.name: item.value for item in resource.configs}
-        await configure(context, topic, config, validate_only=validate_only)
+        # A config without a value goes back to its default.
+        config = {item.name: item.value for item in resource.configs if item.value is not None}
+        await context.broker.topics.configure(topic, config, validate_only=validate_only)
     except StreamHouseError as problem:
         code, message = code_of(problem), str(problem)
     return AlterConfigsResourceResponse(
@@ -52,9 +51,3 @@ def topic_to_configure(context: Context, resource_type: int, name: str) -> Topic
             hint="a node's settings are its flags, STREAMHOUSE_* variables and configuration file",
         )
     return context.broker.topics.get(name)
-
-
-async def configure(context: Context, topic: Topic, config: Mapping[str, str | None], *, validate_only: bool) -> None:
-    """A config without a value goes back to its default."""
-    given = {name: value for name, value in config.items() if value is not None}
-    await context.broker.topics.configure(topic, given, validate_only=validate_only)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 from streamhouse.model.topic import CONFIG_KEYS, ConfigType, Topic
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.handlers.alter_configs import configure, topic_to_configure
+from streamhouse.server.kafka.handlers.alter_configs import topic_to_configure
 from streamhouse.wire.kafka.messages import incremental_alter_configs as messages
 from streamhouse.wire.kafka.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -33,10 +36,8 @@ async def _alter(
     code, message = 0, None
     try:
         topic = topic_to_configure(context, resource.resource_type, resource.resource_name)
-        config: dict[str, str | None] = dict(topic.config)
-        for change in resource.configs:
-            config[change.name] = _changed(context, topic, config.get(change.name), change)
-        await configure(context, topic, config, validate_only=validate_only)
+        change = partial(_change, context, topic, resource.configs)
+        await context.broker.topics.change_config(topic, change, validate_only=validate_only)
     except StreamHouseError as problem:
         code, message = code_of(problem), str(problem)
     return AlterConfigsResourceResponse(
@@ -45,6 +46,15 @@ async def _alter(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
+
+
+def _change(
+    context: Context, topic: Topic, changes: list[AlterableConfig], config: Mapping[str, str]
+) -> dict[str, str]:
+    changed: dict[str, str | None] = dict(config)
+    for change in changes:
+        changed[change.name] = _changed(context, topic, changed.get(change.name), change)
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 def _changed(context: Context, topic: Topic, current: str | None, change: AlterableConfig) -> str | None:

@@ -1,0 +1,69 @@
+"""Deleting records: the start of the log moves, uploads come first where they must."""
+
+from __future__ import annotations
+
+import pytest
+from log_parts.batches import sent
+from log_parts.engines import Bench, Running, bench, finishes
+
+from streamhouse.broker.broker import Broker, Identity
+from streamhouse.model.errors import OffsetOutOfRange
+from streamhouse.model.settings import Settings
+
+
+def broker_of(shared: Bench, running: Running) -> Broker:
+    return Broker(
+        settings=Settings(),
+        identity=Identity(cluster_id="c", node_id=1, agent_id="agent"),
+        clock=shared.clock,
+        metadata=shared.metadata,
+        engine=running.engine,
+        topics=running.topics,
+    )
+
+
+@pytest.mark.parametrize("before_offset", [0, 1, 3, 5])
+@pytest.mark.parametrize("uploaded", [0, 2, 5])
+async def test_records_below_an_offset_go_wherever_they_are(before_offset: int, uploaded: int) -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        for number in range(5):
+            if number == uploaded:
+                await running.engine.flush()
+            await running.produce(sent())
+        broker = broker_of(shared, running)
+
+        start = await finishes(broker.delete_records(running.leader(), before_offset), "the deletion")
+
+        assert start == running.leader().log_start_offset == before_offset
+        assert running.leader().high_watermark == 5
+
+
+async def test_minus_one_deletes_all_there_is() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent(), sent())
+
+        assert await broker_of(shared, running).delete_records(running.leader(), -1) == 2
+        await running.produce(sent())
+        assert running.leader().high_watermark == 3
+
+
+@pytest.mark.parametrize("before_offset", [-2, 3, 10**15])
+async def test_an_offset_beyond_the_log_is_refused(before_offset: int) -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent(), sent())
+
+        with pytest.raises(OffsetOutOfRange):
+            await broker_of(shared, running).delete_records(running.leader(), before_offset)
+
+
+async def test_the_start_never_goes_back() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent(), sent(), sent())
+        broker = broker_of(shared, running)
+        await broker.delete_records(running.leader(), 2)
+
+        assert await broker.delete_records(running.leader(), 1) == 2

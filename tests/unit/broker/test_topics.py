@@ -1,0 +1,139 @@
+"""Topics: in memory what the metadata store has, also when its answers get lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from log_parts.batches import sent
+from log_parts.engines import bench
+
+from streamhouse.model.errors import (
+    AlreadyExists,
+    InvalidConfig,
+    InvalidInput,
+    InvalidName,
+    MetadataUnavailable,
+    NotFound,
+)
+from streamhouse.model.topic import MAX_PARTITIONS
+
+
+async def test_a_topic_that_is_created_is_found_by_name_and_id_and_led() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2, retention_ms="5")
+
+        assert running.topics.find("orders") == running.topics.find_id(topic.topic_id) == topic
+        assert running.topics.config_of(topic)["retention.ms"] == "5"
+        by_key = running.topics.leader_by_key
+        assert by_key(b"orders", 1, is_id=False) is running.leader(partition=1)
+        assert by_key(topic.topic_id.bytes, 0, is_id=True) is running.leader()
+        assert by_key(b"orders", 0, is_id=True) is None
+        assert [by_key(b"orders", number, is_id=False) for number in (-1, 2)] == [None, None]
+
+
+@pytest.mark.parametrize("count", [0, -1, MAX_PARTITIONS + 1])
+async def test_a_number_of_partitions_that_is_none_is_refused(count: int) -> None:
+    async with bench() as shared, shared.engine() as running:
+        with pytest.raises(InvalidInput):
+            await running.topics.create("orders", count, {})
+
+
+async def test_what_is_wrong_with_a_topic_is_said_before_anything_is_stored() -> None:
+    async with bench() as shared, shared.engine() as running:
+        with pytest.raises(InvalidName):
+            await running.topics.create("a/b", 1, {})
+        with pytest.raises(InvalidConfig):
+            await running.topics.create("orders", 1, {"retention.ms": "soon"})
+
+        assert await shared.metadata.list_topics() == []
+
+
+async def test_many_who_want_the_same_new_topic_make_one() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topics = await asyncio.gather(*(running.topics.ensure("orders") for _ in range(20)))
+
+        assert len({topic.topic_id for topic in topics}) == 1
+        assert len(await shared.metadata.list_topics()) == 1
+
+
+async def test_a_topic_made_again_under_its_name_is_another_topic() -> None:
+    async with bench() as shared, shared.engine() as running:
+        first = await running.create()
+        await running.produce(sent(), sent())
+        await running.topics.delete(first)
+
+        second = await running.create()
+
+        assert second.topic_id != first.topic_id
+        assert running.leader().next_offset == 0
+        assert running.topics.find_id(first.topic_id) is None
+
+
+async def test_a_deleted_topic_is_gone_and_deleting_it_again_says_so() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+        await running.topics.delete(topic)
+
+        assert running.topics.find("orders") is None
+        assert running.topics.leader_by_key(b"orders", 0, is_id=False) is None
+        with pytest.raises(NotFound):
+            await running.topics.delete(topic)
+
+
+async def test_configs_that_are_replaced_are_checked_first() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(retention_ms="5")
+        with pytest.raises(InvalidConfig):
+            await running.topics.configure(topic, {"retention.ms": "x"})
+        await running.topics.configure(topic, {"segment.ms": "7"}, validate_only=True)
+        assert running.topics.get("orders").config == {"retention.ms": "5"}
+
+        await running.topics.configure(topic, {"segment.ms": "7"})
+
+        assert running.topics.get("orders").config == {"segment.ms": "7"}
+        assert running.leader().config.segment_age_ms == 7
+
+
+@pytest.mark.parametrize("step", ["create_topic", "acquire_leases", "load_partitions", "begin_epochs", "renew_leases"])
+@pytest.mark.parametrize("lost_answer", [False, True])
+async def test_a_topic_whose_creation_broke_off_can_be_created_again(step: str, lost_answer: bool) -> None:
+    """Nobody must have to start the node again to use the name."""
+    async with bench() as shared, shared.engine() as running:
+        shared.metadata.fail(step, lost_answer=lost_answer)
+        with pytest.raises(MetadataUnavailable):
+            await running.create()
+
+        try:
+            await running.create()
+        except AlreadyExists:
+            pass  # if it is told so, it must be there
+        await running.produce(sent())
+
+        assert running.leader().next_offset == 1
+
+
+async def test_a_topic_whose_deletion_lost_its_answer_is_gone_in_the_end() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+        shared.metadata.fail("delete_topic", lost_answer=True)
+        with pytest.raises(MetadataUnavailable):
+            await running.topics.delete(topic)
+
+        try:
+            await running.topics.delete(topic)
+        except NotFound:
+            pass
+        assert running.topics.find("orders") is None
+
+        await running.create()
+        await running.produce(sent())
+
+
+async def test_topics_are_listed_by_name() -> None:
+    async with bench() as shared, shared.engine() as running:
+        for name in ("b", "a", "c"):
+            await running.create(name)
+
+        assert [topic.name for topic in running.topics] == ["a", "b", "c"]
+        assert len(running.topics) == 3
