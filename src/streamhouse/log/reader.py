@@ -23,7 +23,7 @@ from streamhouse.log.block_cache import LoadingCache
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import CorruptData
+from streamhouse.model.errors import CorruptData, NotFound
 from streamhouse.model.names import TopicPartition
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.tasks import TaskGroup
@@ -118,7 +118,7 @@ class SegmentReader:
         try:
             index = await load(segment)
         except BaseException as problem:
-            self._indexes.fail(segment.object_key, problem)
+            self._indexes.fail(segment.object_key, _as_damage(segment, problem))
             if not isinstance(problem, Exception):
                 raise
         else:
@@ -165,7 +165,7 @@ class SegmentReader:
             )
         except BaseException as problem:
             for block in range(first, end):
-                self.blocks.fail((key, block), problem)
+                self.blocks.fail((key, block), _as_damage(segment, problem))
             if not isinstance(problem, Exception):
                 raise
         else:
@@ -208,6 +208,13 @@ def first_at_or_after(batches: memoryview, timestamp_ms: int, log_start_offset: 
                 if record.timestamp_ms >= timestamp_ms and record.offset >= log_start_offset:
                     return record.offset, record.timestamp_ms
     return None
+
+
+def _as_damage(segment: SegmentRow, problem: BaseException) -> BaseException:
+    """An object that is registered and not there is not something that a client asked for in vain."""
+    if isinstance(problem, NotFound):
+        return CorruptData(f"object {segment.object_key} is gone", hint="restore it from a copy of the bucket")
+    return problem
 
 
 def _checked_footer(segment: SegmentRow, suffix: Buffer, size_bytes: int) -> Footer:
