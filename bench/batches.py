@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 from collections.abc import Sequence
 
 from crc32c import crc32c
 
 PRODUCE_KEY, PRODUCE_VERSION = 0, 7
-TIMESTAMP_MS = 1_760_000_000_000
 
 
 def _varint(value: int) -> bytes:
@@ -30,7 +30,8 @@ def _record(offset_delta: int, value: bytes) -> bytes:
 def record_batch(values: Sequence[bytes]) -> bytes:
     """An uncompressed RecordBatch v2 without keys, as a producer that is not idempotent sends it."""
     last = len(values) - 1
-    checked = struct.pack(">hiqqqhii", 0, last, TIMESTAMP_MS, TIMESTAMP_MS, -1, -1, -1, len(values))
+    now_ms = int(time.time() * 1000)  # not a fixed time: retention would delete records that are too old
+    checked = struct.pack(">hiqqqhii", 0, last, now_ms, now_ms, -1, -1, -1, len(values))
     checked += b"".join(_record(delta, value) for delta, value in enumerate(values))
     return struct.pack(">qiibI", 0, len(checked) + 9, -1, 2, crc32c(checked)) + checked
 

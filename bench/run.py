@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,7 +121,3 @@ class Run:
         path = self._work / f"{name}.frames"
         path.write_bytes(b"".join(frames))
         return path
-
-
-def median_of(repeats: int, measure: Callable[[], float]) -> float:
-    return statistics.median(measure() for _ in range(repeats))

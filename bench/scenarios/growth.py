@@ -69,20 +69,22 @@ def _segments(run: Run) -> Iterator[Row]:
     many = run.plan.many_segments
     run.say(f"growth: fetch at {FEW_SEGMENTS} and {many:,} segments")
     directory = run.directory("segments")
-    starts: dict[int, float] = {}
-    found: dict[int, list[dict[str, float]]] = {FEW_SEGMENTS: [], many: []}
-    for count, measured in found.items():
+    ends: dict[int, int] = {}
+    for count in (FEW_SEGMENTS, many):
         data_dir = directory / f"node-{count}"
         with serving(start_node(data_dir, *SEGMENT_FLAGS)) as node:
             create_topic(node.address, TOPIC, 1)
-            end = _write_segments(run, node, data_dir, count)
+            ends[count] = _write_segments(run, node, data_dir, count)
             node.stop()
-        starts[count] = _start_seconds(run, data_dir, *SEGMENT_FLAGS)
-        offsets = [end * index // FEW_SEGMENTS for index in range(FEW_SEGMENTS)]
-        for _ in range(run.plan.repeats):
-            with serving(start_node(data_dir, *SEGMENT_FLAGS)) as node:
-                joined = ",".join(map(str, offsets))
-                measured.append(run.native.run("lookup", node.host, node.port, TOPIC, joined, 100))
+    starts: dict[int, list[float]] = {count: [] for count in ends}
+    found: dict[int, list[dict[str, float]]] = {count: [] for count in ends}
+    for _ in range(run.plan.repeats):
+        for count, end in ends.items():
+            with serving(start_node(directory / f"node-{count}", *SEGMENT_FLAGS)) as node:
+                starts[count].append(node.start_seconds)
+                offsets = ",".join(str(end * index // FEW_SEGMENTS) for index in range(FEW_SEGMENTS))
+                found[count].append(run.native.run("lookup", node.host, node.port, TOPIC, offsets, 100))
+                node.stop()
     for name, key in (("cold fetch p50", "first_p50_us"), ("cached fetch p50", "later_p50_us")):
         yield Row(
             scenario="growth",
@@ -93,7 +95,8 @@ def _segments(run: Run) -> Iterator[Row]:
             limit_name=f"{FEW_SEGMENTS} segments",
             goal=FLAT,
         )
-    yield _start_row(f"start-up with {many:,} segments", starts[many], starts[FEW_SEGMENTS])
+    medians = {count: statistics.median(taken) for count, taken in starts.items()}
+    yield _start_row(f"start-up with {many:,} segments", medians[many], medians[FEW_SEGMENTS])
 
 
 def _write_segments(run: Run, node: Server, data_dir: Path, count: int) -> int:

@@ -154,7 +154,7 @@ async def test_a_partition_that_does_not_exist_is_told_and_the_others_are_stored
 async def test_an_offset_that_cannot_be_stored_is_told_and_the_others_are_stored(metadata: MetadataStore) -> None:
     partitions = await make_topic(metadata, 6)
     lease = await coordinate(metadata)
-    wrong = [at(1, "a\0b"), at(-1), at(2**63), at(1, leader_epoch=2**31), at(1, leader_epoch=-2)]
+    wrong = [at(1, "\ud800"), at(-1), at(2**63), at(1, leader_epoch=2**31), at(1, leader_epoch=-2)]
     offsets = dict(zip(partitions, [*wrong, at(2**63 - 1, leader_epoch=-1)], strict=True))
     answers = await metadata.commit_group_offsets(lease, GROUP, None, offsets)
     assert [type(answer) for answer in answers.values()] == [InvalidInput] * 5 + [type(None)]

@@ -46,7 +46,7 @@ async def test_a_partition_that_does_not_exist_is_told_and_the_others_are_stored
 
 async def test_an_offset_that_cannot_be_stored_is_told_and_the_others_are_stored(metadata: MetadataStore) -> None:
     first, second, third = await make_topic(metadata, 3)
-    answers = await metadata.commit_offsets("g", {first: at(1, "a\0b"), second: at(2), third: at(-1)})
+    answers = await metadata.commit_offsets("g", {first: at(1, "\ud800"), second: at(2), third: at(-1)})
     assert [type(answer) for answer in answers.values()] == [InvalidInput, type(None), InvalidInput]
     assert list(await metadata.fetch_offsets("g")) == [second]
 

@@ -100,10 +100,11 @@ def test_killed_again_while_it_recovers_it_recovers(
     kind = request.node.callspec.params["storage"]
     # The slow roll leaves everything to recovery, which then writes segments as it starts.
     slow = ("--segment-bytes", "1MiB", "--segment-age", "10m", "--wal-file-bytes", "1MiB", *storage.options)
+    points = spread(moments(storage, kind, tmp_path)[:200], sweep_size(3), sweep_seed())
     with Node(data_dir, *slow) as node:
         workload = Workload(node.bootstrap)
         workload.create_topic()
-        for point in spread(moments(storage, kind, tmp_path)[:200], sweep_size(3), sweep_seed()):
+        for point in points:
             workload.send(RECORDS)
             workload.settle()
             node.kill9()

@@ -77,8 +77,13 @@ class EmbeddedStorage:
             connection.close()
 
     def object_sizes(self) -> dict[str, int]:
-        files = [path for path in self._objects.rglob("*.strm") if path.is_file()]
-        return {str(path.relative_to(self._objects)): path.stat().st_size for path in files}
+        sizes = {}
+        for path in self._objects.rglob("*.strm"):
+            try:
+                sizes[str(path.relative_to(self._objects))] = path.stat().st_size
+            except FileNotFoundError:
+                continue  # deleted while we looked
+        return sizes
 
     def read_object(self, key: str) -> bytes:
         return (self._objects / key).read_bytes()

@@ -49,15 +49,19 @@ class LocalWal:
         self._writer = WalWriter(self._notify_fd)
         self._live: deque[WalFile] = deque()
         self._current: WalFile
+        """Where what is appended now will go."""
+        self._written: WalFile
+        """Where the writer is."""
         self._room_bytes = 0
         self._prepare_below_bytes = 0
         self._spare: WalFile | None = None
         self._preparing = False
-        self._in_flight: deque[_Entry | None] = deque()
+        self._in_flight: deque[_Entry | WalFile] = deque()
         self._backlog: deque[_Entry] = deque()
         self._failed_owners: dict[WalOwner, None] = {}
         self._problem: StorageUnavailable | None = None
         self._failures = 0
+        self._closed = False
 
     async def open(self, recovered: Iterable[WalFile], first_position: int) -> None:
         """Go on behind what recovery found."""
@@ -68,6 +72,7 @@ class LocalWal:
             file = await asyncio.to_thread(self._files.create_first)
         except OSError as problem:
             raise StorageUnavailable(f"cannot make a WAL file: {problem.strerror}") from None
+        self._written = file
         self._use(file, first_position, recovers=True)
         self._writer.kick()
 
@@ -111,6 +116,7 @@ class LocalWal:
             self._live.popleft()
 
     async def close(self) -> None:
+        self._closed = True
         await self._tasks.cancel()
         await asyncio.to_thread(self._writer.close)
         self._on_completions()
@@ -132,7 +138,7 @@ class LocalWal:
 
     def _use(self, file: WalFile, first_position: int = 0, *, recovers: bool = False) -> None:
         self._writer.switch(file.fd, first_position, recovers)
-        self._in_flight.append(None)
+        self._in_flight.append(file)
         self._live.append(file)
         self._current = file
         self._room_bytes = file.size_bytes - FILE_HEADER_BYTES - _ENTRY_OVERHEAD_BYTES
@@ -193,7 +199,8 @@ class LocalWal:
         for count, error in self._writer.completed():
             for _ in range(count):
                 entry = self._in_flight.popleft()
-                if entry is None:
+                if isinstance(entry, WalFile):
+                    self._written = entry
                     if error == 0 and self._problem is not None:
                         _log.warning("the WAL is writable again")
                         self._problem = None
@@ -214,11 +221,12 @@ class LocalWal:
         _log.error("the WAL cannot be written: %s; appends are refused until a new file can be", problem)
         self._problem = StorageUnavailable(f"the WAL cannot be written: {problem.strerror}")
         self._failures += 1
-        self._current.has_failed = True
+        self._written.has_failed = True
         if self._spare is not None:
             self._files.remove(self._spare)
             self._spare = None
-        self._tasks.start(self._reopen(), "reopen")
+        if not self._closed:
+            self._tasks.start(self._reopen(), "reopen")
         self._settle_failures()
 
     def _settle_failures(self) -> None:

@@ -40,7 +40,8 @@ def check_offset(offset: int) -> None:
 
 def check_committed_offset(offset: CommittedOffset) -> None:
     check_offset(offset.offset)
-    check_text("offset metadata", offset.metadata)
+    if not _is_utf8(offset.metadata):
+        raise InvalidInput(f"offset metadata {offset.metadata[:100]!r} cannot be stored", hint="use Unicode text")
 
 
 def check_commits(commits: Sequence[SegmentCommit]) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from streamhouse.metadata.groups import CommittedOffset as CommittedOffset
+from streamhouse.metadata.groups import CoordinatorStore
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 
@@ -63,14 +65,6 @@ class Lease:
     agent_id: str
     epoch: int
     expires_at_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedOffset:
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_at_ms: int = 0
 
 
 class TopicStore(Protocol):
@@ -149,7 +143,9 @@ class GroupOffsetStore(Protocol):
     async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> None: ...
 
 
-class MetadataStore(TopicStore, SegmentStore, LeaseStore, ProducerIdStore, GroupOffsetStore, Protocol):
+class MetadataStore(
+    TopicStore, SegmentStore, LeaseStore, ProducerIdStore, GroupOffsetStore, CoordinatorStore, Protocol
+):
     """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""
 
     async def cluster_id(self) -> str:

@@ -13,7 +13,8 @@ StreamHouseError
 ├── AlreadyExists             a topic or object that does
 ├── Fenced                    somebody newer took over: stop, do not retry as you are
 │   ├── NotLeader             this agent does not lead the partition
-│   └── StaleEpoch            the epoch presented is older than the current one
+│   ├── StaleEpoch            the epoch presented is older than the current one
+│   └── StaleGeneration       the generation presented is older than the group's
 ├── SequenceRefused           an idempotent producer's sequence was not the expected one
 │   ├── OutOfOrderSequence    a gap
 │   └── StaleProducerEpoch    a newer incarnation of the producer exists
@@ -87,6 +88,10 @@ class NotLeader(Fenced):
 
 
 class StaleEpoch(Fenced):
+    pass
+
+
+class StaleGeneration(Fenced):
     pass
 
 

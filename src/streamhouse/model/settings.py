@@ -25,7 +25,7 @@ class Kind(Enum):
 
 
 def _setting(kind: Kind, default: Any, help_text: str) -> Any:
-    return field(default=default, metadata={"kind": kind, "help": help_text})
+    return field(default=default, repr=kind is not Kind.SECRET, metadata={"kind": kind, "help": help_text})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,10 @@ class Settings:
             self.max_message_bytes <= self.max_request_bytes, "max_message_bytes", "at most max_request_bytes"
         )
         self._require(self.lease_renewal * 2 < self.lease_ttl, "lease_renewal", "less than half of lease_ttl")
+        self._require(self.max_request_bytes <= self.receive_bytes, "receive_bytes", "at least max_request_bytes")
+        for name in ("max_connections", "idle_timeout", "request_timeout", "retention_interval", "lease_renewal"):
+            self._require(getattr(self, name) >= 1, name, "at least 1")
+        self._require(0 <= self.node_id < 2**31, "node_id", "0 to 2147483647")
         self._require(0 <= self.kafka_port < 65536, "kafka_port", "0 to 65535")
         self._require(
             self.log_level in ("debug", "info", "warning", "error"), "log_level", "debug, info, warning or error"

@@ -52,6 +52,7 @@ _SPECIAL = {
     "lease_ttl": "90s",
     "buffer_bytes": "1GiB",
     "max_request_bytes": "200MiB",
+    "receive_bytes": "1GiB",
 }
 
 

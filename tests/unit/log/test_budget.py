@@ -91,7 +91,6 @@ def test_little_room_is_less_than_a_quarter() -> None:
     assert budget.has_little_room()
 
 
-
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=60))
 def test_whoever_waits_is_called_as_soon_as_a_quarter_is_free_and_never_before(steps: list[tuple[bool, int]]) -> None:
     budget = ByteBudget(100)

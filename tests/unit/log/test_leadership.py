@@ -156,6 +156,29 @@ async def test_a_store_that_goes_away_while_a_lease_is_taken_again_does_no_harm(
         assert running.leader().committed_end == 2
 
 
+async def test_a_commit_whose_answer_is_still_on_its_way_is_not_taken_for_another_agents() -> None:
+    """The store was away for so long that the lease ran out, and swallowed two answers: that of a commit, which is
+    being repeated, and that of the first try to take the lease again."""
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        leader = running.leader()
+        shared.metadata.fail("commit_segments", times=6, lost_answer=True)
+        flushing = asyncio.ensure_future(running.engine.flush())
+        await until(lambda: "commit_segments" in shared.metadata.calls, "the commit is under way")
+        while (await shared.metadata.load_partitions([leader.partition]))[0].next_offset == 0:
+            pass
+        shared.clock.pass_time(2 * TTL_MS)
+        shared.metadata.fail("acquire_leases", lost_answer=True)
+        with suppress(MetadataUnavailable):
+            await running.engine.leadership.renew()
+        await running.engine.leadership.renew()
+
+        assert not leader.removed
+        await finishes(flushing, "the flush")
+        await running.produce(sent())
+
+
 async def test_expired_leases_are_renewed_by_the_task_that_keeps_them() -> None:
     async with bench() as shared, shared.engine(lease_ttl=2_000, lease_renewal=20) as running:
         await running.create()

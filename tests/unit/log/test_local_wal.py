@@ -24,7 +24,8 @@ def directory(tmp_path: Path) -> Path:
 
 
 def inodes_in(directory: Path) -> set[int]:
-    return {path.stat().st_ino for path in directory.iterdir()}
+    with os.scandir(directory) as entries:
+        return {entry.inode() for entry in entries}
 
 
 def remove(directory: Path) -> None:
@@ -305,15 +306,21 @@ async def test_a_spare_file_from_before_a_failure_does_not_put_files_out_of_orde
         assert replay(await opened.image()) == {0: owner.acknowledged}
 
 
-async def test_a_file_that_could_not_be_synced_is_never_used_again(directory: Path) -> None:
+@pytest.mark.parametrize("behind_it", [100, 3000])
+async def test_a_file_that_could_not_be_synced_is_never_used_again(directory: Path, behind_it: int) -> None:
+    """Also when the file behind it was in use already when the failure was heard of."""
     owner = Owner()
     async with OpenWal(directory, file_bytes=4096) as opened:
         while opened.live_files < 2:
             await opened.append(owner, 1500)
+        await opened.append(owner, 500)
         broken = opened.current
-        inode = broken.path.stat().st_ino
+        os.link(broken.path, directory.parent / "kept")  # so that its number is given to no other file
+        inode = os.fstat(broken.fd).st_ino
+        await opened.until_spare()
         opened.break_disk_under(broken)
         owner.append(opened.wal, 100)
+        owner.append(opened.wal, behind_it)
         opened.wal.kick()
         await until(lambda: owner.problems, "the failure is heard")
         await until(lambda: opened.wal._problem is None, "a new file works")
@@ -369,6 +376,7 @@ async def test_closing_a_wal_whose_disk_is_broken_reports_the_failure_and_ends(d
 
     assert owner.durable_end == 0
     assert [type(problem) for problem in owner.problems] == [StorageUnavailable]
+    assert len(opened.wal._tasks) == 0, "nobody tries again after the end"
 
 
 async def test_a_directory_that_cannot_be_used_is_a_storage_error_and_not_a_crash(directory: Path) -> None:

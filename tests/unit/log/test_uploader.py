@@ -200,24 +200,23 @@ async def test_a_deposed_leaders_upload_changes_nothing() -> None:
                 old.append(sent(), leader)
 
 
-async def test_the_stored_producer_state_is_that_of_the_segments_end() -> None:
+async def test_the_stored_producer_state_knows_nothing_of_what_comes_after_its_segment() -> None:
     async with bench() as shared:
-        async with shared.engine() as running:
-            topic = await running.create()
-            await running.produce(sent(producer=(PRODUCER, 0, 0)))
-            hold = shared.objects.hold(Operation.CREATE)
+        async with shared.engine(segment_bytes=1024) as running:
+            await running.create()
+            await running.produce(sent(10_000, producer=(PRODUCER, 0, 0)), sent(10_000, producer=(PRODUCER, 0, 1)))
+            stuck = shared.objects.hold(Operation.CREATE, matches=lambda key: f"{1:020d}-" in key)
             flushing = asyncio.ensure_future(running.engine.flush())
-            await hold.reached.wait()
-            await running.produce(sent(producer=(PRODUCER, 0, 1)))
-            hold.release()
-            await flushing
-        assert topic.name == "orders"
+            await stuck.reached.wait()
+            assert running.leader().committed_end == 1
+        flushing.cancel()
+        shared.objects.heal()
 
         # The second batch is gone with the memory of the first process, so its producer sends it again.
         async with shared.engine() as running:
             assert running.leader().next_offset == 1
-            await running.produce(sent(producer=(PRODUCER, 0, 1)))
-            await running.produce(sent(producer=(PRODUCER, 0, 0)))
+            await running.produce(sent(10_000, producer=(PRODUCER, 0, 1)))
+            await running.produce(sent(10_000, producer=(PRODUCER, 0, 0)))
             assert running.leader().next_offset == 2
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -139,6 +139,37 @@ async def test_a_group_that_gets_members_while_it_expires_keeps_its_offsets(post
         assert await expiring == 0
         assert (await committed(store, partition)).offset == 1
         assert [row.generation for row in await store.list_groups()] == [1]
+
+
+async def delete(store: PostgresMetadataStore, lease: ShardLease, partition: TopicPartition) -> object:
+    return await store.delete_group(lease, GROUP)
+
+
+async def delete_offsets(store: PostgresMetadataStore, lease: ShardLease, partition: TopicPartition) -> object:
+    return await store.delete_group_offsets(lease, GROUP, [partition])
+
+
+async def expire(store: PostgresMetadataStore, lease: ShardLease, partition: TopicPartition) -> object:
+    return await store.expire_group_offsets(lease, 0)
+
+
+@pytest.mark.parametrize("change", [delete, delete_offsets, expire])
+async def test_who_deletes_offsets_waits_for_a_deletion_of_their_topic_and_holds_nothing_meanwhile(
+    postgres_dsn: str, change: Callable[..., Coroutine[Any, Any, object]]
+) -> None:
+    """Else the two could each have offsets that the other is waiting for."""
+    kind = PostgresKind(postgres_dsn)
+    async with opened(postgres_dsn) as store:
+        (partition,) = await make_topic(store)
+        lease = await coordinate(store)
+        await store.commit_group_offsets(lease, GROUP, None, {partition: at(1)})
+        async with rival(kind, "SELECT FROM partitions FOR UPDATE"):
+            changing = asyncio.create_task(change(store, lease, partition))
+            await until_waiting(kind, changing)
+            for table in ("coordinator_leases", "consumer_groups", "group_offsets"):
+                assert await kind.query(f"SELECT 1 FROM {table} FOR UPDATE NOWAIT")
+        await changing
+        assert await store.fetch_group_offsets(GROUP) == {}
 
 
 async def test_a_simple_group_that_is_deleted_under_a_commit_is_made_again(postgres_dsn: str) -> None:

@@ -14,7 +14,7 @@ from streamhouse.model.names import TopicPartition
 _COMMIT = """
     INSERT INTO group_offsets (group_id, topic_id, partition_id, committed_offset, leader_epoch, metadata, committed_at)
     SELECT $1, topic_id, partition_id, committed_offset, leader_epoch, metadata, now_ms()
-    FROM unnest($2::uuid[], $3::int[], $4::bigint[], $5::int[], $6::text[])
+    FROM unnest($2::uuid[], $3::int[], $4::bigint[], $5::int[], $6::bytea[])
         AS new (topic_id, partition_id, committed_offset, leader_epoch, metadata)
     ORDER BY topic_id, partition_id
     ON CONFLICT (group_id, topic_id, partition_id) DO UPDATE SET
@@ -56,7 +56,7 @@ class PostgresGroupOffsets:
                 *columns(good),
                 [offsets[partition].offset for partition in good],
                 [offsets[partition].leader_epoch for partition in good],
-                [offsets[partition].metadata for partition in good],
+                [offsets[partition].metadata.encode() for partition in good],
             )
             return answers
 
@@ -68,7 +68,7 @@ class PostgresGroupOffsets:
                 to_partition(row): CommittedOffset(
                     offset=row["committed_offset"],
                     leader_epoch=row["leader_epoch"],
-                    metadata=row["metadata"],
+                    metadata=row["metadata"].decode(),
                     committed_at_ms=row["committed_at"],
                 )
                 for row in await connection.fetch(_FETCH, group_id)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from streamhouse.metadata.checks import check_count
 from streamhouse.metadata.cluster_id import new_cluster_id
+from streamhouse.metadata.postgres.coordinators import PostgresCoordinators
 from streamhouse.metadata.postgres.database import Connection, Database
+from streamhouse.metadata.postgres.groups import PostgresGroups
 from streamhouse.metadata.postgres.leases import PostgresLeases
 from streamhouse.metadata.postgres.offsets import PostgresGroupOffsets
 from streamhouse.metadata.postgres.segments import PostgresSegments
 from streamhouse.metadata.postgres.topics import PostgresTopics
 
 
-class PostgresMetadataStore(PostgresTopics, PostgresSegments, PostgresLeases, PostgresGroupOffsets):
+class PostgresMetadataStore(
+    PostgresTopics, PostgresSegments, PostgresLeases, PostgresGroupOffsets, PostgresCoordinators, PostgresGroups
+):
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -18,6 +18,7 @@ from streamhouse.runtime.clock import Clock
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
+_JOURNAL_TRIES = 10
 _BUSY_TIMEOUT_SECONDS = 5.0
 _MIGRATIONS = "streamhouse.metadata.sqlite.migrations"
 # Primary result codes; sqlite3 reports extended ones, whose low byte they are.
@@ -83,7 +84,7 @@ class Database:
                 self._path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, cached_statements=256
             )
             self._connection = connection
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
         self._migrate()
@@ -164,3 +165,17 @@ def _our_errors(path: str) -> Iterator[None]:
         if code in _NOT_NOW:
             raise MetadataUnavailable(f"the metadata database {path} is not usable now: {problem}") from problem
         raise
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Processes that open a new file at once may meet each other here, where SQLite does not wait by itself."""
+    for _ in range(_JOURNAL_TRIES - 1):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            connection.execute("BEGIN IMMEDIATE")  # this does wait
+            connection.execute("ROLLBACK")
+    connection.execute("PRAGMA journal_mode = WAL")

@@ -6,7 +6,9 @@ import sqlite3
 
 from streamhouse.metadata.checks import check_count
 from streamhouse.metadata.cluster_id import new_cluster_id
+from streamhouse.metadata.sqlite.coordinators import SqliteCoordinators
 from streamhouse.metadata.sqlite.database import Database
+from streamhouse.metadata.sqlite.groups import SqliteGroups
 from streamhouse.metadata.sqlite.leases import SqliteLeases
 from streamhouse.metadata.sqlite.offsets import SqliteGroupOffsets
 from streamhouse.metadata.sqlite.segments import SqliteSegments
@@ -14,7 +16,9 @@ from streamhouse.metadata.sqlite.topics import SqliteTopics
 from streamhouse.runtime.clock import Clock
 
 
-class SqliteMetadataStore(SqliteTopics, SqliteSegments, SqliteLeases, SqliteGroupOffsets):
+class SqliteMetadataStore(
+    SqliteTopics, SqliteSegments, SqliteLeases, SqliteGroupOffsets, SqliteCoordinators, SqliteGroups
+):
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -22,6 +22,7 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (errors.InvalidInput, ErrorCode.INVALID_REQUEST),
     (errors.NotFound, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     (errors.AlreadyExists, ErrorCode.TOPIC_ALREADY_EXISTS),
+    (errors.StaleGeneration, ErrorCode.ILLEGAL_GENERATION),
     (errors.StaleEpoch, ErrorCode.FENCED_LEADER_EPOCH),
     (errors.Fenced, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     (errors.OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),

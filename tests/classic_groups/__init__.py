@@ -1,0 +1,1 @@
+"""Drives classic groups in tests: hands out tickets, keeps time, and collects the answers."""
