@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import uvloop
+
 from services.postgres import OwnPostgresServer, PostgresServer, own_postgres_server
 from services.postgres import postgres_server as start_postgres
 from services.seaweed import S3Bucket, SeaweedServer, seaweed_server

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 import asyncpg
+
 from services.clock import ManualClock
 from services.seams import postgres_seams, sqlite_seams
-
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import Lease, MetadataStore, SegmentCommit, SegmentRow
 from streamhouse.model.names import TopicPartition

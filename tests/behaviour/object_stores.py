@@ -9,7 +9,6 @@ from typing import Any
 
 from services.clock import ManualClock
 from services.seaweed import S3Bucket
-
 from streamhouse.objects.faulty import FaultyStore
 from streamhouse.objects.local import LocalStore
 from streamhouse.objects.memory import MemoryStore

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from log_parts.batches import placed
 from log_parts.leaders import TOPIC_ID
 from node.wait import eventually
-
 from streamhouse.format.wal_entry import (
     FILE_HEADER_BYTES,
     MARK_BYTES,

@@ -12,9 +12,9 @@ from typing import Protocol
 import aiokafka
 import confluent_kafka
 import kafka
-from node.wait import HUNG_SECONDS
 
 from compat.record import Record
+from node.wait import HUNG_SECONDS
 
 HUNG_MS = int(HUNG_SECONDS * 1000)
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+
 from node.process import Node
 from node.raw import RawConnection
 from node.wait import eventually

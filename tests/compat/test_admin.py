@@ -25,10 +25,10 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
-from node.raw import RawConnection, build_batch, read_values
-from node.wait import HUNG_SECONDS, eventually
 
 from compat.conftest import Broker, NewTopicName, unused_name
+from node.raw import RawConnection, build_batch, read_values
+from node.wait import HUNG_SECONDS, eventually
 
 START_MS = 1_700_000_000_000
 Result = TypeVar("Result")

@@ -10,11 +10,11 @@ import kafka
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
-from node.raw import RawConnection, build_batch
-from node.wait import HUNG_SECONDS
 
 from compat.clients import HUNG_MS
 from compat.conftest import Broker, NewTopicName, unused_name
+from node.raw import RawConnection, build_batch
+from node.wait import HUNG_SECONDS
 
 START_MS = 1_700_000_000_000
 

@@ -11,11 +11,11 @@ import kafka
 import kafka.errors
 import pytest
 from confluent_kafka import KafkaError
+
+from compat.conftest import Broker, NewTopicName, unused_name
 from node.process import Node
 from node.raw import RawConnection, build_batch, produce_request, read_batches, read_values
 from node.wait import HUNG_SECONDS, eventually
-
-from compat.conftest import Broker, NewTopicName, unused_name
 
 START_MS = 1_700_000_000_000
 

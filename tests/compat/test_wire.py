@@ -14,6 +14,8 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.producer import ProduceResponse
+
+from compat.conftest import Broker, NewTopicName
 from node.raw import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -24,8 +26,6 @@ from node.raw import (
     read_batches,
     read_values,
 )
-
-from compat.conftest import Broker, NewTopicName
 
 UNSUPPORTED_VERSION = 35
 BATCH_OVERHEAD = 100

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from node.process import Node, NodeDied, clean_environment
 from node.wait import HUNG_SECONDS, eventually
 

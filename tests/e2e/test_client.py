@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from node.process import Node
 
+from node.process import Node
 from streamhouse.client.admin import Admin
 from streamhouse.client.cluster import Cluster
 from streamhouse.client.consumer import ConsumedRecord, Consumer

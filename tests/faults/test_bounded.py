@@ -11,11 +11,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from faults.workload import create_topic
 from node.process import Node
 from node.raw import Closed, RawConnection, build_batch, fetch_request, read_values
 from node.wait import eventually
-
-from faults.workload import create_topic
 
 MIB = 2**20
 CONNECTIONS = 1000
@@ -64,14 +64,15 @@ def test_connections_that_only_begin_a_request_are_closed_at_their_deadline(data
         assert_serves_others(node, b"after slow senders")
 
 
-PROMISE = struct.pack(">ihhih", 90 * MIB, 0, 9, 1, 3) + b"bad\0"
-"""The beginning of a produce request of 90 MiB, of which no more will come."""
+PROMISE = struct.pack(">ihhih", 30 * MIB, 0, 9, 1, 3) + b"bad\0"
+"""The beginning of a produce request of 30 MiB, of which no more will come."""
 
 
 @pytest.fixture
 def besieged(data_dir: Path) -> Iterator[tuple[Node, list[RawConnection]]]:
-    """Two hundred connections that promise 18 GiB in all, against a budget of 32 MiB."""
-    with Node(data_dir, "--request-timeout", "2s", "--receive-bytes", "32MiB") as node, ExitStack() as stack:
+    """Two hundred connections that promise 6 GiB in all, against a budget of 32 MiB."""
+    limits = ("--request-timeout", "2s", "--max-request-bytes", "32MiB", "--receive-bytes", "32MiB")
+    with Node(data_dir, *limits) as node, ExitStack() as stack:
         create_topic(node.bootstrap, "decent", 1)
         assert_serves_others(node, b"before")
         besiegers = [stack.enter_context(RawConnection(node.address)) for _ in range(200)]

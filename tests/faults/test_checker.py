@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from faults.checker import Finding, History, Outcome, Poll, Seek, Send, Violation, check
 
 ORDERS = ("orders", 0)

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from faults.workload import create_topic
 from node.process import Node, NodeDied
 from node.raw import RawConnection, build_batch, read_values
 from node.storage import EmbeddedStorage, Segment, committed_records, segments_of
 from node.wait import eventually
-
-from faults.workload import create_topic
 
 IN_WAL = ("--segment-age", "10m", "--wal-file-bytes", "1MiB")
 """Nothing reaches the object store before the crash: all is recovery's."""

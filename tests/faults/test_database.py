@@ -7,6 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+
+from faults.sweep import BRISK, sweep_size
+from faults.workload import Workload
 from node.process import Node, NodeDied
 from node.proxy import TcpProxy
 from node.raw import RawConnection, read_values
@@ -14,9 +17,6 @@ from node.storage import ServiceStorage, assert_rows_and_objects_agree, committe
 from node.wait import eventually
 from services.postgres import OwnPostgresServer
 from services.seaweed import S3Bucket
-
-from faults.sweep import BRISK, sweep_size
-from faults.workload import Workload
 
 SHORT_LEASE = ("--lease-ttl", "3s", "--lease-renewal", "1s")
 

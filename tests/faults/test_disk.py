@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from faults.sweep import BRISK, sweep_size
+from faults.workload import Workload, create_topic
 from node.process import Node, NodeDied
 from node.raw import Closed, RawConnection, build_batch, read_values
 from node.storage import EmbeddedStorage, ServiceStorage, Storage, assert_rows_and_objects_agree
 from node.strace import fail_from, fail_once
 from node.wait import eventually
 from services.seaweed import S3Bucket
-
-from faults.sweep import BRISK, sweep_size
-from faults.workload import Workload, create_topic
 
 MIB = 2**20
 STORAGE_ERROR = 56

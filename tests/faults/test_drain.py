@@ -8,11 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
+
+from faults.workload import Workload, create_topic
 from node.process import Node, NodeDied
 from node.raw import RawConnection, build_batch, produce_request
 from node.storage import Storage, assert_rows_and_objects_agree, committed_records
-
-from faults.workload import Workload, create_topic
 
 IN_WAL = ("--segment-age", "10m", "--wal-file-bytes", "1MiB")
 

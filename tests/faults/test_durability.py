@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from faults.workload import create_topic
 from node.process import Node
 from node.raw import RawConnection, build_batch, produce_request, read_values
 from node.storage import ServiceStorage
 from node.strace import delay
 from node.wait import eventually
 from services.seaweed import S3Bucket
-
-from faults.workload import create_topic
 
 SYNC_SECONDS = 1.0
 

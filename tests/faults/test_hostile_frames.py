@@ -13,12 +13,12 @@ import pytest
 import zstandard
 from crc32c import crc32c
 from kafka.protocol.producer import ProduceResponse
-from node.process import Node
-from node.raw import CODECS, RawConnection, build_batch, produce_request, read_values
-from node.wait import eventually
 
 from faults.sweep import sweep_size
 from faults.workload import create_topic
+from node.process import Node
+from node.raw import CODECS, RawConnection, build_batch, produce_request, read_values
+from node.wait import eventually
 
 MIB = 2**20
 GIB = 2**30
@@ -28,8 +28,7 @@ GROWTH = 100 * MIB
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    settings = ("--request-timeout", "2s", "--receive-bytes", "32MiB")
-    with Node(tmp_path_factory.mktemp("node") / "data", *settings) as node:
+    with Node(tmp_path_factory.mktemp("node") / "data", "--request-timeout", "2s") as node:
         create_topic(node.bootstrap, "decent", 1)
         with RawConnection(node.address) as raw:
             assert raw.produce("decent", build_batch(b"decent")).error_code == 0

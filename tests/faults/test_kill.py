@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+
+from faults.sweep import BRISK, spread, sweep_seed, sweep_size
+from faults.workload import Workload
 from node.process import Node, NodeDied
 from node.storage import Storage, assert_rows_and_objects_agree
 from node.strace import Point, kill_at, read_points, record
 from node.wait import eventually
-
-from faults.sweep import BRISK, spread, sweep_seed, sweep_size
-from faults.workload import Workload
 
 RECORDS = 60
 _recorded: dict[str, list[Point]] = {}

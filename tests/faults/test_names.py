@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse
+
 from node.process import Node
 from node.raw import RawConnection, build_batch
 from node.storage import EmbeddedStorage

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from kafka.protocol.producer import ProduceResponse
+
+from faults.sweep import BRISK
+from faults.workload import Workload, create_topic
 from node.process import Node
 from node.proxy import Fault, S3Proxy
 from node.raw import PRODUCE_VERSION, RawConnection, build_batch, produce_request, read_values
 from node.storage import ServiceStorage, assert_rows_and_objects_agree, committed_records, segments_of
 from node.wait import HUNG_SECONDS, eventually
 from services.seaweed import S3Bucket, SeaweedServer
-
-from faults.sweep import BRISK
-from faults.workload import Workload, create_topic
 
 MIB = 2**20
 

@@ -10,13 +10,13 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from faults.sweep import BRISK
+from faults.workload import create_topic
 from node.process import Node
 from node.raw import RawConnection, build_batch, read_values
 from node.storage import Storage, committed_records
 from node.wait import HUNG_SECONDS, eventually
-
-from faults.sweep import BRISK
-from faults.workload import create_topic
 
 IN_WAL = ("--segment-age", "10m", "--wal-file-bytes", "1MiB")
 OUT_OF_ORDER, STALE_EPOCH = 45, 47

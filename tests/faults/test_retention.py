@@ -8,13 +8,13 @@ from pathlib import Path
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+
+from faults.sweep import BRISK
+from faults.workload import create_topic
 from node.process import Node
 from node.raw import RawConnection, build_batch, read_values
 from node.storage import Storage, assert_rows_and_objects_agree, committed_records, segments_of
 from node.wait import HUNG_SECONDS, eventually
-
-from faults.sweep import BRISK
-from faults.workload import create_topic
 
 BUSY = ("--retention-interval", "100ms", "--garbage-grace", "300ms")
 LAZY = ("--retention-interval", "100ms", "--garbage-grace", "1h")

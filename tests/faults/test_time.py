@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from faults.sweep import BRISK
+from faults.workload import Workload, create_topic
 from node.process import Node
 from node.raw import RawConnection, build_batch, read_values
 from node.storage import EmbeddedStorage, Storage, assert_rows_and_objects_agree, committed_records, segments_of
 from node.wait import eventually
-
-from faults.sweep import BRISK
-from faults.workload import Workload, create_topic
 
 SHORT_LEASE = ("--lease-ttl", "1500ms", "--lease-renewal", "500ms")
 LEASE = ("--lease-ttl", "5s", "--lease-renewal", "1s")

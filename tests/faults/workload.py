@@ -13,9 +13,9 @@ from typing import Self
 import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from node.wait import HUNG_SECONDS, eventually
 
 from faults.checker import Content, Finding, History, Outcome, Partition, Poll, Seek, Send, check
+from node.wait import HUNG_SECONDS, eventually
 
 # Refusals that say for certain that nothing was written. Any other error leaves it open.
 _REFUSALS = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.TOPIC_EXCEPTION}

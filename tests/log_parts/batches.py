@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from format_samples.batches import batch
-
 from streamhouse.format.batch import BatchHeader, check_produced, place
 from streamhouse.format.compression import Codec
 from streamhouse.format.records import Record, encode_records

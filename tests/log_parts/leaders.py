@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from services.clock import ManualClock
-
 from log_parts.batches import EPOCH, header_of
+from services.clock import ManualClock
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.leader import LogResources, PartitionLeader
 from streamhouse.log.tail_memory import TailMemory

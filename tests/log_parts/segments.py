@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from services.clock import ManualClock
-
 from log_parts.batches import EPOCH, real
 from log_parts.leaders import PARTITION, Partition
+from services.clock import ManualClock
 from streamhouse.format.batch import place, read_header
 from streamhouse.format.object_keys import segment_key
 from streamhouse.format.segment import encode_segment

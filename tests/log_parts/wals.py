@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from services.clock import ManualClock
-
 from log_parts.batches import placed
 from log_parts.leaders import TOPIC_ID
 from log_parts.waiting import until
+from services.clock import ManualClock
 from streamhouse.format.wal_entry import WalBatch, entry_prefix
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.recovery import Recovered, recover

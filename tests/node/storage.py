@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import asyncpg
 import boto3
+
 from services.seaweed import S3Bucket
 
 # I3: committed ranges are contiguous and disjoint, and their epochs never decrease.

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from kafka_oracles.messages import Case, api_cases, data_cases, messages
 from kafka_oracles.oracles import (
     differences,
@@ -17,7 +18,6 @@ from kafka_oracles.oracles import (
     kafka_python_writes,
     kio_again,
 )
-
 from streamhouse.model.errors import MalformedRequest
 
 _CASES = api_cases() + data_cases()

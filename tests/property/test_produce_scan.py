@@ -7,10 +7,10 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from format_samples.batches import batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from format_samples.batches import batch
 from streamhouse.format.batch import check_produced
 from streamhouse.format.compression import Codec
 from streamhouse.format.records import Record, encode_records

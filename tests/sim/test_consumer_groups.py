@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+
 from consumer_protocol.client import REBALANCE_TIMEOUT_MS, Client
 from consumer_protocol.rules import check_commits, check_one_owner, check_settled, topic
-
 from streamhouse.core.groups.consumer import ConsumerGroup
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits, HeartbeatReply, HeartbeatRequest
 from streamhouse.core.groups.consumer_snapshot import ConsumerState

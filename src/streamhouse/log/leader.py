@@ -235,13 +235,16 @@ class PartitionLeader:
         return self.segments[index]
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """(the largest known epoch not above the one asked for, where its records end); (-1, -1) if there is none."""
-        known = [index for index, (began, _) in enumerate(self.epochs) if began <= epoch]
-        if not known:
+        """(the largest known epoch not above the one asked for, where its records end), as Kafka answers it.
+
+        An epoch before all known ones ends where they begin; one after all of them is unknown: (-1, -1)."""
+        if not self.epochs or epoch > self.epochs[-1][0]:
             return (-1, -1)
-        newest = known[-1]
-        following = self.epochs[newest + 1][1] if newest + 1 < len(self.epochs) else self.high_watermark
-        return (self.epochs[newest][0], following)
+        if epoch == self.epochs[-1][0]:
+            return (epoch, self.high_watermark)
+        following = bisect_right(self.epochs, epoch, key=lambda known: known[0])
+        end_offset = self.epochs[following][1]
+        return (self.epochs[following - 1][0] if following else epoch, end_offset)
 
     # --- leadership ---
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from streamhouse.core.placement.lease import writable_until_ms
 from streamhouse.log.leader import LogResources, PartitionLeader
 from streamhouse.metadata.store import Lease, MetadataStore
-from streamhouse.model.errors import NotLeader, StreamHouseError, Unavailable
+from streamhouse.model.errors import NotFound, NotLeader, StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig, Topic
 from streamhouse.runtime.clock import Clock
@@ -173,8 +173,14 @@ class Leadership:
         """Every grant is an epoch, so with the next epoch nobody led in between."""
         if lease.epoch == leader.epoch + 1:
             return False
+        try:
+            (row,) = await self._metadata.load_partitions([leader.partition])
+        except NotFound:
+            return True
         segments = await self._metadata.load_segments(leader.partition)
-        return any(segment.epoch > leader.epoch for segment in segments)
+        # The end may be one that we committed ourselves, and whose answer is still on its way.
+        is_ours = any(row.next_offset == segment.end_offset and segment.epoch <= leader.epoch for segment in segments)
+        return row.next_offset != leader.committed_end and not is_ours
 
     def _drop(self, partition: TopicPartition, problem: StreamHouseError) -> None:
         self._leases.pop(partition, None)

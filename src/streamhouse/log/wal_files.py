@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
@@ -41,7 +42,9 @@ class WalFiles:
         self._retired: list[WalFile] = []
         for left_over in directory.glob(f"*{_SPARE_SUFFIX}"):
             left_over.unlink()
-        self._next_sequence = max((sequence for sequence, _ in wal_paths(directory)), default=0) + 1
+        newest = max((sequence for sequence, _ in wal_paths(directory)), default=0)
+        # Shared by the threads that make files: taking the next is one step.
+        self._sequences = count(newest + 1)
 
     def create_first(self) -> WalFile:
         """A small one, made quickly, to start with."""
@@ -52,7 +55,7 @@ class WalFiles:
         return self._create(max(needed_bytes, self._file_bytes))
 
     def _create(self, size_bytes: int) -> WalFile:
-        sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
+        sequence = next(self._sequences)
         path = self._directory / f"{sequence:020d}{_SUFFIX}"
         if self._retired and size_bytes == self._file_bytes:
             file = self._reuse(self._retired.pop(), sequence, path)

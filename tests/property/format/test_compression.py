@@ -5,10 +5,10 @@ from __future__ import annotations
 import tracemalloc
 
 from crc32c import crc32c
-from format_samples.strategies import codecs, damaged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from format_samples.strategies import codecs, damaged
 from streamhouse.format.batch import check_produced, recompress
 from streamhouse.format.compression import Codec, compress, decompress
 from streamhouse.format.records import Record, decode_columns, encode_records

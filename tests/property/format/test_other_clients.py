@@ -6,11 +6,11 @@ from types import ModuleType
 
 import pytest
 from aiokafka.record import default_records as aiokafka_records
-from format_samples.kernels import Kernel, both_kernels, using
-from format_samples.strategies import record_lists
 from hypothesis import given, settings
 from kafka.record import default_records as kafka_python_records
 
+from format_samples.kernels import Kernel, both_kernels, using
+from format_samples.strategies import record_lists
 from streamhouse.format.batch import check_produced
 from streamhouse.format.compression import Codec
 from streamhouse.format.records import Record, decode_records, encode_records

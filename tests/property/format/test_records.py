@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
-from format_samples.strategies import codecs, damaged, record_lists, runs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
+from format_samples.strategies import codecs, damaged, record_lists, runs
 from streamhouse.format.batch import check_produced, iter_headers
 from streamhouse.format.columns import Columns, Section
 from streamhouse.format.compression import Codec

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from uuid import UUID
 
-from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
-from format_samples.strategies import damaged, runs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
+from format_samples.strategies import damaged, runs
 from streamhouse.format.batch import first_batch_at, iter_headers, whole_batches
 from streamhouse.format.object_keys import parse_segment_key, segment_key
 from streamhouse.format.records import Record

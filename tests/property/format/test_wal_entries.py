@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
-from format_samples.strategies import damaged, runs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from format_samples.kernels import COMPILED, TWIN, Kernel, both_kernels, using
+from format_samples.strategies import damaged, runs
 from streamhouse.format.wal_entry import (
     FILE_HEADER_BYTES,
     decode_file_header,

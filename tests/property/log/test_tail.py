@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from format_samples.batches import batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from format_samples.batches import batch
 from streamhouse.format.batch import iter_headers
 from streamhouse.log import tail as tail_module
 from streamhouse.log.tail import Tail

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from log_parts.batches import sent
 from log_parts.engines import Bench, Running, bench, finishes
-
 from streamhouse.broker.broker import Broker, Identity
 from streamhouse.model.errors import OffsetOutOfRange
 from streamhouse.model.settings import Settings

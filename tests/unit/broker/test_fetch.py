@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from log_parts.batches import header_of, sent
 from log_parts.engines import Running, bench, finishes
 from log_parts.leaders import Ack, Partition
 from log_parts.waiting import until
-
 from streamhouse.broker.fetch import Fetcher, PartitionRead
 from streamhouse.format.batch import iter_headers
 from streamhouse.log.leader import PartitionLeader

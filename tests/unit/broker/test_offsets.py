@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from log_parts.batches import real
 from log_parts.engines import Running, bench
-
 from streamhouse.broker.offsets import newest_timestamp, offset_at
 
 

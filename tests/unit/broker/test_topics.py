@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from log_parts.batches import sent
 from log_parts.engines import bench
-
 from streamhouse.model.errors import (
     AlreadyExists,
     InvalidConfig,

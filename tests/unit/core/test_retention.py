@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from log_parts.leaders import segment_row
-
 from streamhouse.core.retention import retained_from
 
 NOW_MS = 10_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from crc32c import crc32c
-from format_samples.batches import batch
 
+from format_samples.batches import batch
 from streamhouse.format.batch import (
     HEADER_BYTES,
     check_produced,

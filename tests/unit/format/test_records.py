@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+
 from format_samples.batches import batch
 from format_samples.kernels import Kernel, both_kernels, using
-
 from streamhouse.format.batch import iter_headers, stamp_append_time
 from streamhouse.format.compression import Codec, compress
 from streamhouse.format.records import (

@@ -6,9 +6,9 @@ import os
 
 import pytest
 from crc32c import crc32c
+
 from format_samples.batches import batch
 from format_samples.kernels import Kernel, both_kernels, using
-
 from streamhouse.format.batch import stamp_append_time
 from streamhouse.format.segment import (
     BLOCK_HEADER_BYTES,

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 from crc32c import crc32c
+
 from format_samples.batches import batch
 from format_samples.kernels import Kernel, both_kernels, using
-
 from streamhouse.format.wal_entry import (
     ENTRY_HEADER_BYTES,
     FILE_HEADER_BYTES,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
+
 from log_parts.engines import finishes
 from log_parts.leaders import PARTITION, segment_row
 from services.clock import ManualClock
-
 from streamhouse.log.committer import SegmentCommitter
 from streamhouse.metadata.store import SegmentCommit
 from streamhouse.model.errors import CorruptData, MetadataUnavailable, StaleEpoch

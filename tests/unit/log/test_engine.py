@@ -7,10 +7,10 @@ import logging
 from pathlib import Path
 
 import pytest
+
 from log_parts.batches import sent
 from log_parts.engines import bench, finishes
 from log_parts.waiting import until
-
 from streamhouse.format.batch import iter_headers
 from streamhouse.model.errors import CorruptData, NotLeader
 from streamhouse.objects.faulty import Operation

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from log_parts.batches import EPOCH, header_of, real, sent
 from log_parts.leaders import Ack, Partition, log_config, segment_row
-
 from streamhouse.core.producer_state import ProducerTable
 from streamhouse.core.segment_roll import PACE_MS
 from streamhouse.format.batch import check_crc, iter_headers, read_header
@@ -429,8 +429,12 @@ def test_an_epoch_that_never_was_ends_where_the_one_before_it_does() -> None:
     assert partition.leader.epoch_end(3) == (1, 10)
 
 
-def test_an_epoch_before_all_that_are_known_has_no_end() -> None:
-    assert Partition(epochs=((3, 0),)).leader.epoch_end(2) == (-1, -1)
+def test_an_epoch_before_all_that_are_known_ends_where_they_begin() -> None:
+    assert Partition(epochs=((3, 7),)).leader.epoch_end(2) == (2, 7)
+
+
+def test_an_epoch_after_all_that_are_known_has_no_end() -> None:
+    assert Partition(epochs=((3, 7),)).leader.epoch_end(4) == (-1, -1)
 
 
 def test_an_offset_is_found_in_its_segment_and_one_below_all_was_deleted() -> None:

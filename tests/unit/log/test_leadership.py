@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
+
 from log_parts.batches import header_of, sent
 from log_parts.engines import bench, finishes
 from log_parts.leaders import Ack
 from log_parts.waiting import until
-
 from streamhouse.metadata.store import Lease
 from streamhouse.model.errors import MetadataUnavailable, NotFound, NotLeader
 
@@ -104,6 +104,25 @@ async def test_a_leader_does_not_go_on_behind_what_another_agent_wrote() -> None
         assert leader.removed
         with pytest.raises(NotLeader):
             leader.append(sent(), header_of(sent()), Ack())
+
+
+async def test_a_leader_does_not_go_on_behind_what_another_agent_wrote_and_deleted() -> None:
+    """No segment of the other one is left to show that it was there, but its offsets are used up all the same."""
+    async with bench() as shared, shared.engine("old") as old:
+        await old.create()
+        await old.produce(sent())
+        leader = old.leader()
+        shared.clock.pass_time(2 * TTL_MS)
+        async with shared.engine("new") as new:
+            await new.produce(sent(), sent())
+            await new.engine.flush()
+            await new.engine.maintenance.move_log_start(new.leader(), 2)
+            assert new.leader().segments == []
+            await new.engine.stop()
+
+        await old.engine.leadership.renew()
+
+        assert leader.removed
 
 
 async def test_what_waits_for_the_disk_when_a_lease_is_lost_to_another_fails() -> None:

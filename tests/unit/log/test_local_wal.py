@@ -7,10 +7,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+
 from log_parts.leaders import Partition
 from log_parts.waiting import until
 from log_parts.wals import OpenWal, Owner, replay
-
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
 from streamhouse.log.wal_files import WalFiles, wal_paths
 from streamhouse.model.errors import NotLeader, StorageUnavailable
@@ -348,6 +348,23 @@ async def test_a_disk_without_room_for_the_next_file_fails_what_waits_for_it_and
         await until(lambda: opened.wal._problem is None, "there is room again")
         await opened.append(owner, 3000, 100)
 
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_what_was_handed_over_before_the_disk_had_no_more_room_is_still_durable(directory: Path) -> None:
+    """Only what waited for the next file is lost; an owner hears of that after all that came before it."""
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        with patch.object(WalFiles, "create", side_effect=OSError(28, "No space left on device")):
+            for size_bytes in (1500, 1500, 3000):
+                owner.append(opened.wal, size_bytes)
+            await until(lambda: opened.wal._problem is not None, "there is no room")
+            assert owner.problems == []
+            opened.wal.kick()
+            await until(lambda: owner.problems, "the last one is lost")
+        await until(lambda: opened.wal._problem is None, "there is room again")
+
+        assert len(owner.acknowledged) == 2
         assert replay(await opened.image()) == {0: owner.acknowledged}
 
 

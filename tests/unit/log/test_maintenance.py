@@ -7,10 +7,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+
 from log_parts.batches import sent
 from log_parts.engines import Running, bench, finishes
 from log_parts.waiting import until
-
 from streamhouse.format.object_keys import segment_key
 from streamhouse.log.maintenance import age_check_interval_ms
 from streamhouse.model.errors import StaleEpoch, StorageUnavailable

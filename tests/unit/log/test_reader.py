@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+
 from log_parts.batches import real
 from log_parts.segments import Stored, at, new_store, reader_of, run_of, store_segments
 from log_parts.waiting import until
-
 from streamhouse.broker.fetch import Fetcher, PartitionRead
 from streamhouse.log.reader import SegmentReader
 from streamhouse.model.errors import CorruptData, OffsetOutOfRange, StorageUnavailable, StreamHouseError

@@ -7,9 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from log_parts.wals import OpenWal, Owner, replay
 
-from streamhouse.format.wal_entry import FILE_HEADER_BYTES, MARK_BYTES, encode_file_header, encode_mark
+from log_parts.batches import placed
+from log_parts.waiting import until
+from log_parts.wals import OpenWal, Owner, replay
+from streamhouse.format.wal_entry import (
+    FILE_HEADER_BYTES,
+    MARK_BYTES,
+    encode_entry_header,
+    encode_file_header,
+    encode_mark,
+)
 from streamhouse.log.recovery import recover
 from streamhouse.log.wal_files import wal_paths
 from streamhouse.model.errors import CorruptData
@@ -169,6 +177,36 @@ def test_damage_in_a_file_that_is_not_the_last_stops_recovery_wherever_it_is(
         path.write_bytes(changed)
         with pytest.raises(CorruptData):
             replay(image)
+
+
+def test_entries_whose_sync_failed_are_not_replayed_although_they_reached_the_disk(
+    tmp_path: Path, event_loop_runner: asyncio.Runner
+) -> None:
+    """The file was given up and the next one goes on at the position of the failed group, with other batches."""
+    owner = Owner()
+
+    async def write() -> Path:
+        async with OpenWal(tmp_path / "wal", FILE_BYTES) as opened:
+            await opened.append(owner, 100)
+            opened.break_disk_under(opened.current)
+            owner.append(opened.wal)
+            opened.wal.kick()
+            await until(lambda: owner.problems, "the failure is heard")
+            await until(lambda: opened.wal._problem is None, "a new file works")
+            await opened.append(owner, 120)
+            return await opened.image()
+
+    image = event_loop_runner.run(write())
+    path = wal_paths(image)[0][1]
+    end = FILE_HEADER_BYTES + MARK_BYTES + 37 + 100
+    failed = placed(1, 110, fill=b"failed")
+    group = encode_mark(end)
+    group += encode_entry_header(end + len(group), owner.wal_prefix, failed) + owner.wal_prefix + failed
+    content = path.read_bytes()
+    path.write_bytes(content[:end] + group + content[end + len(group) :])
+
+    assert replay(image) == {0: owner.acknowledged}
+    assert len(owner.acknowledged) == 2
 
 
 def test_an_empty_directory_starts_at_the_beginning(tmp_path: Path) -> None:

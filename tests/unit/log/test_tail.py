@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from log_parts.batches import placed, sent
 
+from log_parts.batches import placed, sent
 from streamhouse.format.batch import iter_headers
 from streamhouse.log.tail import LARGEST_CHUNK_BYTES, SMALLEST_CHUNK_BYTES, Tail
 

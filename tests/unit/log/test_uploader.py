@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from log_parts.batches import sent
 from log_parts.engines import Bench, bench, finishes
 from log_parts.waiting import until
-
 from streamhouse.core.segment_roll import CATCH_UP_FACTOR
 from streamhouse.format.batch import iter_headers
 from streamhouse.format.segment import decode_segment

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from services.clock import ManualClock
 
+from services.clock import ManualClock
 from streamhouse.metadata.open import open_metadata
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 

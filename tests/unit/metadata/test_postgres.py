@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+
 from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, PostgresKind, acquire, make_topic, segment_commit
 from services.postgres import PASSWORD, OwnPostgresServer
 from services.proxy import Proxy, proxy_before
-
 from streamhouse.metadata.postgres import database as postgres_database
 from streamhouse.metadata.postgres.store import PostgresMetadataStore
 from streamhouse.model.errors import InvalidConfig, MetadataUnavailable, StaleEpoch, StreamHouseError

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
 from behaviour.coordinators import (
     GROUP,
     acquire_shard,
@@ -22,7 +23,6 @@ from behaviour.coordinators import (
 )
 from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, PostgresKind, make_topic
 from services.proxy import proxy_before
-
 from streamhouse.metadata.groups import CommittedOffset, ShardLease
 from streamhouse.metadata.postgres.store import PostgresMetadataStore
 from streamhouse.model.errors import NotFound, StaleEpoch, StaleGeneration

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
 from behaviour.metadata_stores import acquire, make_topic, segment_commit
 from services.clock import ManualClock
-
 from streamhouse.metadata.sqlite import database as sqlite_database
 from streamhouse.metadata.sqlite.store import SqliteMetadataStore
 from streamhouse.model.errors import CorruptData, InvalidConfig, MetadataUnavailable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from services.clock import ManualClock
 
+from services.clock import ManualClock
 from streamhouse.model.errors import AlreadyExists, NotFound, StorageUnavailable
 from streamhouse.objects.faulty import FaultyStore, Moment, Operation
 from streamhouse.objects.memory import MemoryStore

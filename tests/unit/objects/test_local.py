@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services.clock import ManualClock
 
+from services.clock import ManualClock
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, StorageUnavailable
 from streamhouse.objects.local import LocalStore
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from services.clock import ManualClock
 
+from services.clock import ManualClock
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.objects.local import LocalStore
 from streamhouse.objects.memory import MemoryStore

@@ -12,11 +12,11 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 import pytest
+
 from behaviour.object_stores import s3_options
 from services.clock import ManualClock
 from services.proxy import proxy_before
 from services.seaweed import SECRET_ACCESS_KEY, S3Bucket, SeaweedServer
-
 from streamhouse.model.errors import AlreadyExists, InvalidConfig, NotFound, StorageUnavailable
 from streamhouse.objects import s3
 from streamhouse.objects.open import open_store

@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 import pytest
-from log_parts.waiting import until
 
+from log_parts.waiting import until
 from streamhouse.runtime.tasks import TaskGroup
 
 

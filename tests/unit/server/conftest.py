@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from log_parts.kafka import Kafka
 
+from log_parts.kafka import Kafka
 from streamhouse.testing import Broker
 
 

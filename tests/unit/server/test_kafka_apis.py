@@ -6,9 +6,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+
 from log_parts.batches import real
 from log_parts.kafka import Kafka, fetch_request, produce_request
-
 from streamhouse.format.records import decode_records
 from streamhouse.server.kafka.handlers import api_versions as api_versions_handler
 from streamhouse.server.kafka.handlers import produce as produce_handler

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from log_parts.kafka import Kafka
 
+from log_parts.kafka import Kafka
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.handlers import incremental_alter_configs as handler
 from streamhouse.testing import Broker

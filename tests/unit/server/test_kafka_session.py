@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+
 from log_parts.batches import real, sent
 from log_parts.kafka import Kafka, fetch_request, produce_request
 from node.wait import eventually
-
 from streamhouse.format.records import decode_records
 from streamhouse.server.kafka import listener
 from streamhouse.testing import Broker

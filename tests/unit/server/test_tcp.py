@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_parts.waiting import until
 
+from log_parts.waiting import until
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import MalformedRequest
 from streamhouse.server.tcp import OWN_MEMORY_BYTES, RECEIVE_BYTES, Connection, Listener

@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from log_parts.batches import real, sent
 from log_parts.kafka import Kafka
 from node.wait import eventually
-
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from log_parts.kafka import Kafka
 
+from log_parts.kafka import Kafka
 from streamhouse.testing import Broker
 
 

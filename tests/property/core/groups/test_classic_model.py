@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from classic_groups.driver import GroupDriver
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from classic_groups.driver import GroupDriver
 from streamhouse.core.groups.classic_messages import LeavingMember
 from streamhouse.core.groups.outcome import GroupError, Ticket
 

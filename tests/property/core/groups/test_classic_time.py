@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from classic_groups.driver import GroupDriver
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from classic_groups.driver import GroupDriver
 from streamhouse.core.groups.classic_messages import JoinReply, LeavingMember
 from streamhouse.core.groups.classic_rebalance import ClassicState
 from streamhouse.core.groups.outcome import GroupError, Ticket

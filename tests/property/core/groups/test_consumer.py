@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from consumer_protocol.client import Client
-from consumer_protocol.rules import check_commits, check_one_owner, check_settled, topic
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from consumer_protocol.client import Client
+from consumer_protocol.rules import check_commits, check_one_owner, check_settled, topic
 from streamhouse.core.groups.consumer import ConsumerGroup
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits, HeartbeatReply
 from streamhouse.core.groups.consumer_snapshot import ConsumerState, StoredConsumerGroup

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from classic_groups.driver import REBALANCE_MS, SESSION_MS, GroupDriver
 
+from classic_groups.driver import REBALANCE_MS, SESSION_MS, GroupDriver
 from streamhouse.core.groups.classic_messages import LeavingMember
 from streamhouse.core.groups.classic_rebalance import ClassicState
 from streamhouse.core.groups.outcome import GroupError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+
 from consumer_protocol.client import REBALANCE_TIMEOUT_MS, Client
 from consumer_protocol.rules import check_one_owner, check_settled, topic
-
 from streamhouse.core.groups.consumer import ConsumerGroup
 from streamhouse.core.groups.consumer_heartbeat import (
     ConsumerLimits,
