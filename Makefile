@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SWEEP ?= 200
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h')
 
 .PHONY: help setup demo serve test test-long lint format bench clean system-packages
@@ -43,7 +44,7 @@ test: setup system-packages lint ## everything that must hold
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-long: setup system-packages ## the long sweeps and soaks
-	$(BIN)/python -m pytest -n 2 --dist loadfile --sweep 200 tests/faults
+	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults
 
 bench: setup system-packages ## figures, each beside a limit measured in the same run
 	$(BIN)/python -m bench

@@ -23,7 +23,7 @@ _unpack_size = Struct(">i").unpack_from
 RECEIVE_BYTES = 256 * 1024
 # Frames of at least this size are received into memory of their own, which the log may keep.
 OWN_MEMORY_BYTES = 128 * 1024
-_FIRST_GROWTH_BYTES = 1024 * 1024
+_FIRST_GROWTH_BYTES = 16 * 1024
 # Replies up to this size are written at once. Larger ones take turns: so much of each, and so much of all together
 # in one turn of the loop, so that the copying of a catch-up reader's megabytes never keeps others waiting for long.
 _WRITE_AT_ONCE_BYTES = 64 * 1024
@@ -212,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
         self._own_filled = 0
         self._own = bytearray()
         self._request_since = self._last_active
-        self._grow_own(max(len(received), min(frame_bytes, _FIRST_GROWTH_BYTES)))
+        self._grow_own(min(frame_bytes, max(_FIRST_GROWTH_BYTES, 4 * len(received))))
         self._own_view[: len(received)] = received
         self._own_filled = len(received)
 

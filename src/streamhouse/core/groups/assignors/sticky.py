@@ -44,7 +44,7 @@ class _Sharing(Generic[TopicT]):
     def __init__(
         self, members: list[str], subscribers: dict[TopicT, list[str]], partitions: Mapping[TopicT, int]
     ) -> None:
-        self._partitions = partitions
+        self._partitions: Mapping[TopicT, int] = partitions
         self._load = dict.fromkeys(members, 0)
         self._pools: dict[tuple[str, ...], _Pool[TopicT]] = {}
         self._pool_of: dict[TopicT, _Pool[TopicT]] = {}
