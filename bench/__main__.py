@@ -16,7 +16,7 @@ from bench import machine, report
 from bench.native import NativeFailed
 from bench.rows import Row
 from bench.run import FULL, QUICK, Run
-from bench.scenarios import consume, crowd, growth, kafka, latency, produce, requests, testing
+from bench.scenarios import consume, crowd, groups, growth, kafka, latency, produce, requests, testing
 from bench.servers import ServerFailed
 
 Scenario = Callable[[Run], Iterator[Row]]
@@ -28,6 +28,7 @@ SCENARIOS: dict[str, tuple[str, tuple[Scenario, ...]]] = {
     "e": ("growth", (growth.rows,)),
     "f": ("kafka", (kafka.rows,)),
     "g": ("testing", (testing.rows,)),
+    "h": ("groups", (groups.rows,)),
 }
 OUT = Path(__file__).parent / "out"
 PLAIN_WIDTH = 150

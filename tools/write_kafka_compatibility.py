@@ -96,7 +96,7 @@ def render() -> str:
         _NOTES,
         "## Not served yet\n",
         "The codec reads and writes these, but no handler answers them: ApiVersions does not name them, and a request",
-        "closes the connection. So `subscribe()` and consumer groups do not work; `assign()` does.\n",
+        "closes the connection.\n",
         _wrapped(", ".join(f"{api.name} ({key})" for key, api in APIS.items() if key not in keys) + "."),
     ]
     return "\n".join(parts) + "\n"

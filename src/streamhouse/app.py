@@ -15,6 +15,10 @@ import uvloop
 
 from streamhouse.broker.broker import Broker, Identity
 from streamhouse.broker.topics import Topics
+from streamhouse.core.groups.classic_messages import ClassicLimits
+from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
+from streamhouse.core.groups.consumer_target import TopicShape
+from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
 from streamhouse.metadata.open import open_metadata
@@ -80,15 +84,33 @@ class Node:
             config_of=self._log_config,
         )
         self._stack.push_async_callback(self.engine.abort)
+        topics: Topics
+        groups = GroupCoordinator(
+            agent_id=agent_id,
+            store=metadata,
+            clock=self._clock,
+            topics=lambda: {topic.name: TopicShape(topic.topic_id, topic.partition_count) for topic in topics},
+            lease_ttl_ms=settings.lease_ttl,
+            lease_renewal_ms=settings.lease_renewal,
+            offsets_retention_ms=settings.offsets_retention,
+            classic_limits=ClassicLimits(
+                initial_rebalance_delay_ms=settings.group_initial_rebalance_delay, max_size=settings.group_max_size
+            ),
+            consumer_limits=ConsumerLimits(max_size=settings.group_max_size),
+        )
         topics = Topics(
             store=metadata,
             engine=self.engine,
             node_defaults=node_defaults(settings),
             default_partitions=settings.default_partitions,
+            changed=groups.topics_changed,
         )
         existing = await metadata.list_topics()
         await self.engine.start(existing)
         topics.opened(existing)
+        self._stack.push_async_callback(groups.abort)
+        await groups.start()
+        self._groups = groups
         self.broker = Broker(
             settings=settings,
             identity=Identity(cluster_id=await metadata.cluster_id(), node_id=settings.node_id, agent_id=agent_id),
@@ -96,12 +118,14 @@ class Node:
             metadata=metadata,
             engine=self.engine,
             topics=topics,
+            groups=groups,
         )
         self.kafka = KafkaListener(self.broker)
         await self.kafka.start()
 
     async def drain(self) -> None:
         """Stop accepting, finish what was received, flush to the object store, end."""
+        await self._groups.stop()
         await self.kafka.drain()
         await self.engine.stop()
         await self._stack.aclose()

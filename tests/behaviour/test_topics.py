@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
+from behaviour.coordinators import GROUP, at, coordinate
 from behaviour.metadata_stores import AGENT, TTL_MS, MetadataStoreKind, acquire, make_topic, segment_commit
-from streamhouse.metadata.store import CommittedOffset, MetadataStore
+from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
 from streamhouse.model.names import TopicPartition
 
@@ -85,7 +86,7 @@ async def test_a_deleted_topic_takes_everything_with_it_and_leaves_its_objects_a
         lease = await acquire(metadata, owner)
         await metadata.begin_epochs(AGENT, [(lease, 0)])
         assert await metadata.commit_segments([segment_commit(lease, 0, 10)]) == [None]
-        await metadata.commit_offsets("g", {owner: CommittedOffset(offset=1, leader_epoch=1, metadata="")})
+        await metadata.commit_group_offsets(await coordinate(metadata), GROUP, None, {owner: at(1)})
     (segment,) = await metadata.load_segments(partition)
     await metadata.delete_topic(partition.topic_id)
 
@@ -93,7 +94,7 @@ async def test_a_deleted_topic_takes_everything_with_it_and_leaves_its_objects_a
     with pytest.raises(NotFound):
         await metadata.load_partitions([partition])
     assert await metadata.load_segments(partition) == []
-    assert list(await metadata.fetch_offsets("g")) == [kept]
+    assert list(await metadata.fetch_group_offsets(GROUP)) == [kept]
     assert await metadata.list_garbage(0, 10) == [segment.object_key]
     assert await metadata_kind.query("SELECT topic FROM partition_leases") == [("kept",)]
     assert await metadata_kind.query("SELECT count(*) FROM leader_epochs") == [(1,)]
@@ -137,9 +138,10 @@ async def test_hostile_names_are_values_and_nothing_else(
         (lease,) = await metadata.acquire_leases(name, [partition], TTL_MS)
         assert lease is not None
         assert await metadata.commit_segments([segment_commit(lease, 0, 1)]) == [None]
-        offset = CommittedOffset(offset=1, leader_epoch=1, metadata=name)
-        assert await metadata.commit_offsets(name, {partition: offset}) == {partition: None}
-        assert (await metadata.fetch_offsets(name))[partition].metadata == name
+        coordinator = await coordinate(metadata, name)
+        stored = await metadata.commit_group_offsets(coordinator, name, None, {partition: at(1, name)})
+        assert stored == {partition: None}
+        assert (await metadata.fetch_group_offsets(name))[partition].metadata == name
         assert (await metadata.set_topic_config(topic.topic_id, {name: name})).config == {name: name}
     assert sorted(topic.name for topic in await metadata.list_topics()) == sorted(HOSTILE_NAMES)
     assert await metadata_kind.query("SELECT count(*) FROM segments") == [(len(HOSTILE_NAMES),)]

@@ -20,6 +20,10 @@ from node.wait import HUNG_SECONDS, eventually
 COMMAND = [sys.executable, "-m", "streamhouse"]
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Terminal:
     """Runs `streamhouse` with a bootstrap address in its environment."""
 
@@ -50,7 +54,8 @@ class Terminal:
         return message
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*COMMAND, *arguments], env=self.environment, **options)
+        # Who runs the tests in the background has SIGINT ignored, and children inherit that.
+        return subprocess.Popen([*COMMAND, *arguments], env=self.environment, preexec_fn=_heed_interrupts, **options)
 
 
 @pytest.fixture(scope="module")

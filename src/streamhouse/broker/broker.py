@@ -9,10 +9,11 @@ from streamhouse.broker.offsets import newest_timestamp, offset_at
 from streamhouse.broker.producer_ids import ProducerIds
 from streamhouse.broker.topics import Topics
 from streamhouse.format.batch import check_produced
+from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
-from streamhouse.metadata.store import GroupOffsetStore, MetadataStore
+from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import OffsetOutOfRange
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.clock import Clock
@@ -37,12 +38,13 @@ class Broker:
         metadata: MetadataStore,
         engine: LogEngine,
         topics: Topics,
+        groups: GroupCoordinator,
     ) -> None:
         self.settings = settings
         self.identity = identity
         self.clock = clock
         self.topics = topics
-        self.group_offsets: GroupOffsetStore = metadata
+        self.groups = groups
         self.producer_ids = ProducerIds(metadata)
         self.fetcher = Fetcher(engine.reader)
         self.buffer: ByteBudget = engine.buffer

@@ -24,11 +24,14 @@ class Topics:
         engine: LogEngine,
         node_defaults: Mapping[str, str],
         default_partitions: int,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """`changed` is called when a topic has come or gone."""
         self._store = store
         self._engine = engine
         self._node_defaults = node_defaults
         self._default_partitions = default_partitions
+        self._changed = changed
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
@@ -101,6 +104,7 @@ class Topics:
             await self._engine.lead_topics([topic])
             del self._unfinished[name]
             self._remember(topic)
+            self._changed()
             return topic
 
     async def ensure(self, name: str) -> Topic:
@@ -124,6 +128,7 @@ class Topics:
             self._leaders_by_name.pop(topic.name.encode(), None)
             self._leaders_by_id.pop(topic.topic_id.bytes, None)
             self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))
+            self._changed()
 
     async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
         """Replace the topic's own configs."""

@@ -23,6 +23,7 @@ _COMMANDS = {
     "serve": "streamhouse.cli.serve",
     "config": "streamhouse.cli.config",
     "topic": "streamhouse.cli.topic",
+    "group": "streamhouse.cli.group",
     "produce": "streamhouse.cli.produce",
     "consume": "streamhouse.cli.consume",
     "segment": "streamhouse.cli.segment",

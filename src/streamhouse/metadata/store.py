@@ -131,21 +131,7 @@ class ProducerIdStore(Protocol):
         """The first of `count` ids that nobody else gets, ever."""
 
 
-class GroupOffsetStore(Protocol):
-    async def commit_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> dict[TopicPartition, Exception | None]:
-        """NotFound for partitions that do not exist and InvalidInput for what cannot be stored; the others are stored,
-        in one transaction."""
-
-    async def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]: ...
-
-    async def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> None: ...
-
-
-class MetadataStore(
-    TopicStore, SegmentStore, LeaseStore, ProducerIdStore, GroupOffsetStore, CoordinatorStore, Protocol
-):
+class MetadataStore(TopicStore, SegmentStore, LeaseStore, ProducerIdStore, CoordinatorStore, Protocol):
     """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""
 
     async def cluster_id(self) -> str:

@@ -75,6 +75,10 @@ class Settings:
     retention_interval: int = _setting(Kind.DURATION, 60_000, "how often retention and garbage collection run")
     garbage_grace: int = _setting(Kind.DURATION, 3_600_000, "keep objects this long after nothing refers to them")
 
+    offsets_retention: int = _setting(Kind.DURATION, 7 * 86_400_000, "keep the offsets of an empty group this long")
+    group_initial_rebalance_delay: int = _setting(Kind.DURATION, 3_000, "wait this long for a new group's members")
+    group_max_size: int = _setting(Kind.INTEGER, 10_000, "members that a group may have")
+
     lease_ttl: int = _setting(Kind.DURATION, 30_000, "how long a partition lease lasts")
     lease_renewal: int = _setting(Kind.DURATION, 10_000, "how often leases are renewed")
     shutdown_timeout: int = _setting(Kind.DURATION, 60_000, "how long a stop may take to flush")

@@ -359,6 +359,10 @@ class Connection(asyncio.BufferedProtocol):
         return f"{name[0]}:{name[1]}" if name else "a client"
 
     @property
+    def host(self) -> str:
+        return self.peer.rpartition(":")[0]
+
+    @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 

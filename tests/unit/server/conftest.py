@@ -13,7 +13,7 @@ from streamhouse.testing import Broker
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """Shared by a module's tests, which use topics of their own."""
-    with Broker(default_partitions=2) as broker:
+    with Broker(default_partitions=2, group_initial_rebalance_delay=0) as broker:
         yield broker
 
 

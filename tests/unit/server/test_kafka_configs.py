@@ -100,7 +100,7 @@ def test_two_who_change_different_configs_at_once_both_succeed(broker: Broker, t
     async def both() -> None:
         node = broker.node
         header = RequestHeader(44, 1, 1, None, 0)
-        context = Context(node.broker, node.kafka.endpoint, header, 2**20)
+        context = Context(node.broker, node.kafka.endpoint, header, 2**20, "127.0.0.1")
         await asyncio.gather(
             handler.handle(context, change(topic, (SET, "retention.ms", "5"))),
             handler.handle(context, change(topic, (SET, "segment.ms", "6"))),

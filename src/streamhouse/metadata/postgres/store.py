@@ -8,14 +8,11 @@ from streamhouse.metadata.postgres.coordinators import PostgresCoordinators
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.groups import PostgresGroups
 from streamhouse.metadata.postgres.leases import PostgresLeases
-from streamhouse.metadata.postgres.offsets import PostgresGroupOffsets
 from streamhouse.metadata.postgres.segments import PostgresSegments
 from streamhouse.metadata.postgres.topics import PostgresTopics
 
 
-class PostgresMetadataStore(
-    PostgresTopics, PostgresSegments, PostgresLeases, PostgresGroupOffsets, PostgresCoordinators, PostgresGroups
-):
+class PostgresMetadataStore(PostgresTopics, PostgresSegments, PostgresLeases, PostgresCoordinators, PostgresGroups):
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -10,15 +10,12 @@ from streamhouse.metadata.sqlite.coordinators import SqliteCoordinators
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.groups import SqliteGroups
 from streamhouse.metadata.sqlite.leases import SqliteLeases
-from streamhouse.metadata.sqlite.offsets import SqliteGroupOffsets
 from streamhouse.metadata.sqlite.segments import SqliteSegments
 from streamhouse.metadata.sqlite.topics import SqliteTopics
 from streamhouse.runtime.clock import Clock
 
 
-class SqliteMetadataStore(
-    SqliteTopics, SqliteSegments, SqliteLeases, SqliteGroupOffsets, SqliteCoordinators, SqliteGroups
-):
+class SqliteMetadataStore(SqliteTopics, SqliteSegments, SqliteLeases, SqliteCoordinators, SqliteGroups):
     def __init__(self, database: Database) -> None:
         self._database = database
 

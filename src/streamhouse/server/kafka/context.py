@@ -20,6 +20,7 @@ class Context(NamedTuple):
     endpoint: Endpoint
     header: RequestHeader
     largest_reply_bytes: int
+    client_host: str
 
     @property
     def version(self) -> int:

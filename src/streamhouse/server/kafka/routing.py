@@ -14,24 +14,34 @@ from streamhouse.server.kafka.context import Context, Endpoint
 from streamhouse.server.kafka.handlers import (
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
+    delete_groups,
     delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
     fetch,
     find_coordinator,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     metadata,
     offset_commit,
+    offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
 )
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
 from streamhouse.wire.kafka.messages.api_versions import ApiVersion
@@ -57,6 +67,16 @@ ROUTES = _routes(
     (offset_commit.API, offset_commit.handle),
     (offset_fetch.API, offset_fetch.handle),
     (find_coordinator.API, find_coordinator.handle),
+    (join_group.API, join_group.handle),
+    (heartbeat.API, heartbeat.handle),
+    (leave_group.API, leave_group.handle),
+    (sync_group.API, sync_group.handle),
+    (describe_groups.API, describe_groups.handle),
+    (list_groups.API, list_groups.handle),
+    (delete_groups.API, delete_groups.handle),
+    (offset_delete.API, offset_delete.handle),
+    (consumer_group_heartbeat.API, consumer_group_heartbeat.handle),
+    (consumer_group_describe.API, consumer_group_describe.handle),
     (create_topics.API, create_topics.handle),
     (delete_topics.API, delete_topics.handle),
     (delete_records.API, delete_records.handle),
@@ -93,11 +113,11 @@ class Router:
         self.endpoint = endpoint
         self._advertised = _advertised()
 
-    def answer_now(self, header: RequestHeader, buffer: memoryview, end: int) -> list[Buffer] | None:
+    def answer_now(self, header: RequestHeader, buffer: memoryview, end: int, client_host: str) -> list[Buffer] | None:
         """The reply, if it can be given without waiting: a fetch from memory, the versions. Else None."""
         if header.api is fetch.API:
             request = fetch.decode_request(buffer, header.body_pos, end, header.api_version)
-            response = fetch.answer_now(self._context(header), request)
+            response = fetch.answer_now(self._context(header, client_host), request)
             if response is None:
                 return None
             body = fetch.encode_response(response, header.api_version)
@@ -106,16 +126,16 @@ class Router:
             return api_versions.answer(header, self._advertised)
         return None
 
-    async def answer(self, header: RequestHeader, request: memoryview) -> list[Buffer]:
+    async def answer(self, header: RequestHeader, request: memoryview, client_host: str) -> list[Buffer]:
         if header.api_key == api_versions.API.key:
             return api_versions.answer(header, self._advertised)
         route = ROUTES.get(header.api_key)
         if route is None or header.api is None:
             raise MalformedRequest(f"API {header.api_key} is not supported in version {header.api_version}")
         message = route.api.decode_request(request, header.body_pos, len(request), header.api_version)
-        response = await route.handler(self._context(header), message)
+        response = await route.handler(self._context(header, client_host), message)
         body = route.api.encode_response(response, header.api_version)
         return encode_response(header.correlation_id, route.api, header.api_version, body)
 
-    def _context(self, header: RequestHeader) -> Context:
-        return Context(self.broker, self.endpoint, header, self._largest_reply_bytes())
+    def _context(self, header: RequestHeader, client_host: str) -> Context:
+        return Context(self.broker, self.endpoint, header, self._largest_reply_bytes(), client_host)

@@ -82,7 +82,7 @@ class KafkaSession:
             self._poll.cancel()
 
     def _answer_now(self, header: RequestHeader, buffer: memoryview, end: int) -> bool:
-        buffers = self.router.answer_now(header, buffer, end)
+        buffers = self.router.answer_now(header, buffer, end, self.connection.host)
         if buffers is None:
             return False
         self.connection.write(buffers)
@@ -133,7 +133,7 @@ class KafkaSession:
 
     async def _answer(self, header: RequestHeader, request: memoryview) -> list[Buffer]:
         """A fetch waits for records to come, but not for a client that has gone; what changes things is finished."""
-        answer = self.router.answer(header, request)
+        answer = self.router.answer(header, request, self.connection.host)
         if header.api is not fetch.API:
             return await answer
         self._poll = self._tasks.start(answer, "poll")

@@ -1,14 +1,17 @@
-"""OffsetCommit (8), versions 2 to 10: stores the offsets of consumers that assign partitions themselves.
+"""OffsetCommit (8), versions 2 to 10: from the current generation of a group, or of consumers without one.
 
-Gaps: groups with members are not coordinated yet, so a commit that names a generation is refused."""
+Gaps: the retention time of versions 2 to 4 is not used; the node's `offsets_retention` holds for all."""
 
 from __future__ import annotations
 
-from streamhouse.metadata.store import CommittedOffset
+from streamhouse.core.groups.classic_messages import MemberClaim
+from streamhouse.core.groups.outcome import GroupError
+from streamhouse.metadata.groups import CommittedOffset
 from streamhouse.model.errors import StreamHouseError
-from streamhouse.model.names import TopicPartition, check_group_id
+from streamhouse.model.names import TopicPartition
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.group_errors import coordinator_code, group_code, is_group_id
 from streamhouse.server.kafka.partitions import find_topic
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import offset_commit as messages
@@ -29,7 +32,7 @@ async def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommit
     codes: dict[tuple[int, int], ErrorCode] = {}
     places: dict[TopicPartition, list[tuple[int, int]]] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
-    refusal = _refusal(request)
+    refusal = None if is_group_id(request.group_id) else ErrorCode.INVALID_GROUP_ID
     for topic_index, topic in enumerate(request.topics):
         try:
             known = find_topic(context.broker, topic.name, topic.topic_id)
@@ -53,36 +56,35 @@ async def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommit
                     metadata=asked.committed_metadata or "",
                 )
     if offsets:
-        codes |= await _store(context, request.group_id, offsets, places)
+        codes |= await _store(context, request, offsets, places)
     return OffsetCommitResponse(topics=[_answer(index, topic, codes) for index, topic in enumerate(request.topics)])
-
-
-def _refusal(request: OffsetCommitRequest) -> ErrorCode | None:
-    try:
-        check_group_id(request.group_id)
-    except StreamHouseError:
-        return ErrorCode.INVALID_GROUP_ID
-    if request.generation_id_or_member_epoch >= 0 or request.member_id:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    return None
 
 
 async def _store(
     context: Context,
-    group_id: str,
+    request: OffsetCommitRequest,
     offsets: dict[TopicPartition, CommittedOffset],
     places: dict[TopicPartition, list[tuple[int, int]]],
 ) -> dict[tuple[int, int], ErrorCode]:
-    outcomes: dict[TopicPartition, Exception | None]
+    claim = MemberClaim(
+        member_id=request.member_id,
+        generation=request.generation_id_or_member_epoch,
+        instance_id=request.group_instance_id,
+    )
+    codes: dict[TopicPartition, ErrorCode]
     try:
-        outcomes = await context.broker.group_offsets.commit_offsets(group_id, offsets)
+        outcome = await context.broker.groups.commit(request.group_id, claim, offsets)
     except StreamHouseError as problem:
-        outcomes = dict.fromkeys(places, problem)
-    return {
-        place: ErrorCode.NONE if problem is None else code_of(problem)
-        for partition, problem in outcomes.items()
-        for place in places[partition]
-    }
+        codes = dict.fromkeys(places, coordinator_code(problem))
+    else:
+        if isinstance(outcome, GroupError):
+            codes = dict.fromkeys(places, group_code(outcome))
+        else:
+            codes = {
+                partition: ErrorCode.NONE if problem is None else code_of(problem)
+                for partition, problem in outcome.items()
+            }
+    return {place: codes[partition] for partition, named in places.items() for place in named}
 
 
 def _answer(

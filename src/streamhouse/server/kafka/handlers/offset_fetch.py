@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from streamhouse.metadata.store import CommittedOffset
+from streamhouse.core.groups.outcome import GroupError
+from streamhouse.metadata.groups import CommittedOffset
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.group_errors import coordinator_code, group_code
 from streamhouse.server.kafka.partitions import find_topic
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import offset_fetch as messages
@@ -68,9 +70,11 @@ async def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchRe
 
 async def _group(context: Context, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     try:
-        committed = await context.broker.group_offsets.fetch_offsets(asked.group_id)
+        committed = await context.broker.groups.committed(asked.group_id, asked.member_id, asked.member_epoch)
     except StreamHouseError as problem:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code_of(problem))
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=coordinator_code(problem))
+    if isinstance(committed, GroupError):
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=group_code(committed))
     topics = _all_committed(context, committed) if asked.topics is None else asked.topics
     return OffsetFetchResponseGroup(
         group_id=asked.group_id, topics=[_topic(context, topic, committed) for topic in topics]

@@ -1,0 +1,1 @@
+"""Consumer groups: one task per group decides, stores, replies."""

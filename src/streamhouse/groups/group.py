@@ -1,0 +1,194 @@
+"""The owner of one group: a task with a mailbox. It decides, stores what must be stored, and only then replies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from streamhouse.core.groups.classic import ClassicGroup
+from streamhouse.core.groups.classic_messages import ClassicLimits, ClassicReply
+from streamhouse.core.groups.consumer import ConsumerGroup
+from streamhouse.core.groups.consumer_admission import GroupKind
+from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
+from streamhouse.core.groups.consumer_target import Topics
+from streamhouse.core.groups.outcome import Outcome, Ticket
+from streamhouse.groups.snapshot import Machine, from_row, generation_of, is_empty, kind_of, to_row
+from streamhouse.metadata.groups import GroupRow
+from streamhouse.model.errors import StreamHouseError, Unavailable
+from streamhouse.runtime.clock import Clock
+
+_log = logging.getLogger(__name__)
+_MAILBOX_SIZE = 10_000
+T = TypeVar("T")
+
+
+class Shard(Protocol):
+    """Where a group's changes are stored: under the lease of its shard."""
+
+    async def save(self, row: GroupRow) -> None: ...
+
+    async def load(self, group_id: str) -> GroupRow | None: ...
+
+
+class Group:
+    """Requests are coroutines that run one after the other; each may change the machine and must then `settle`."""
+
+    def __init__(
+        self,
+        group_id: str,
+        row: GroupRow | None,
+        *,
+        shard: Shard,
+        clock: Clock,
+        topics: Callable[[], Topics],
+        classic_limits: ClassicLimits,
+        consumer_limits: ConsumerLimits,
+    ) -> None:
+        self.group_id = group_id
+        self._shard = shard
+        self._clock = clock
+        self._topics = topics
+        self.classic_limits = classic_limits
+        self.consumer_limits = consumer_limits
+        self._mailbox: asyncio.Queue[tuple[Callable[[], Coroutine[Any, Any, Any]], asyncio.Future[Any]]] = (
+            asyncio.Queue(_MAILBOX_SIZE)
+        )
+        self._waiting: dict[Ticket, asyncio.Future[ClassicReply]] = {}
+        self._next_ticket = 0
+        self._stored_generation = row.generation if row is not None else 0
+        self._empty_since_ms = row.empty_since_ms if row is not None else None
+        self.machine: Machine | None = None
+        if row is not None:
+            self.machine = from_row(row, self.now_ms, classic_limits, consumer_limits)
+            if isinstance(self.machine, ConsumerGroup):
+                self.machine.topics_changed(topics(), self.now_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """Time-outs are counted on the clock that only goes forward."""
+        return self._clock.monotonic_ms()
+
+    @property
+    def kind(self) -> GroupKind | None:
+        return kind_of(self.machine) if self.machine is not None else None
+
+    @property
+    def has_members(self) -> bool:
+        return self.machine is not None and not is_empty(self.machine)
+
+    @property
+    def generation(self) -> int | None:
+        """What a commit is checked against in the store; None for a group that never had members."""
+        return generation_of(self.machine) if self.machine is not None else None
+
+    # --- from outside ---
+
+    async def ask(self, request: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a request when it is its turn."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        await self._mailbox.put((request, done))
+        return await done
+
+    async def own(self) -> None:
+        """The task: runs until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(self._seconds_to_deadline()):
+                    request, done = await self._mailbox.get()
+            except TimeoutError:
+                await self._attempt(self._tick)
+                continue
+            try:
+                result = await request()
+            except Exception as problem:
+                if not done.done():
+                    done.set_exception(problem)
+            else:
+                if not done.done():
+                    done.set_result(result)
+
+    def let_go(self) -> None:
+        """Somebody else coordinates the group: whoever waits is told to look for it."""
+        if isinstance(self.machine, ClassicGroup):
+            self._deliver(self.machine.unload(self.now_ms))
+
+    # --- inside the task ---
+
+    def become(self, kind: GroupKind) -> Machine:
+        """The machine for a protocol, which replaces an empty one of the other; generations go on."""
+        if self.machine is None or kind_of(self.machine) is not kind:
+            generation = self.generation or self._stored_generation
+            self.machine = (
+                ClassicGroup(self.group_id, generation, self.classic_limits)
+                if kind is GroupKind.CLASSIC
+                else ConsumerGroup(self.group_id, generation, self.consumer_limits)
+            )
+        return self.machine
+
+    def expect(self) -> tuple[Ticket, asyncio.Future[ClassicReply]]:
+        """A ticket for a request whose answer may come later."""
+        self._next_ticket += 1
+        ticket = Ticket(self._next_ticket)
+        future: asyncio.Future[ClassicReply] = asyncio.get_running_loop().create_future()
+        self._waiting[ticket] = future
+        return ticket, future
+
+    async def settle(self, outcome: Outcome[ClassicReply]) -> None:
+        """Store, then answer."""
+        if outcome.persist:
+            await self.store()
+        self._deliver(outcome)
+
+    async def store(self) -> None:
+        """If it cannot be stored, it has not happened: the group goes back to what is stored."""
+        assert self.machine is not None
+        if not is_empty(self.machine):
+            self._empty_since_ms = None
+        elif self._empty_since_ms is None:
+            self._empty_since_ms = self._clock.now_ms()
+        try:
+            await self._shard.save(to_row(self.group_id, self.machine, self._empty_since_ms))
+        except StreamHouseError:
+            self.let_go()
+            await self._reload()
+            raise
+
+    async def topics_changed(self) -> None:
+        if isinstance(self.machine, ConsumerGroup) and self.machine.topics_changed(self._topics(), self.now_ms):
+            await self.store()
+
+    async def _reload(self) -> None:
+        self.machine = None
+        row = await self._shard.load(self.group_id)
+        if row is not None:
+            self._stored_generation = row.generation
+            self.machine = from_row(row, self.now_ms, self.classic_limits, self.consumer_limits)
+
+    async def _tick(self) -> None:
+        if isinstance(self.machine, ClassicGroup):
+            await self.settle(self.machine.tick(self.now_ms))
+        elif isinstance(self.machine, ConsumerGroup) and self.machine.tick(self.now_ms):
+            await self.store()
+
+    async def _attempt(self, chore: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await chore()
+        except (Unavailable, StreamHouseError) as problem:
+            _log.warning("group %r: %s", self.group_id, problem)
+            await self._clock.sleep_ms(100)
+
+    def _seconds_to_deadline(self) -> float | None:
+        if self.machine is None:
+            return None
+        deadline_ms = (
+            self.machine.next_deadline() if isinstance(self.machine, ClassicGroup) else self.machine.next_deadline_ms()
+        )
+        return None if deadline_ms is None else max(0, deadline_ms - self.now_ms) / 1000
+
+    def _deliver(self, outcome: Outcome[ClassicReply]) -> None:
+        for answer in outcome.answers:
+            future = self._waiting.pop(answer.ticket, None)
+            if future is not None and not future.done():
+                future.set_result(answer.reply)

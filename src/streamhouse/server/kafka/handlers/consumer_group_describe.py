@@ -1,0 +1,74 @@
+"""ConsumerGroupDescribe (69), versions 0 and 1: the members of groups of the newer protocol."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from streamhouse.core.groups.consumer_heartbeat import TopicIdPartition
+from streamhouse.core.groups.consumer_snapshot import ConsumerGroupDescription
+from streamhouse.server.kafka.context import Context
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import consumer_group_describe as messages
+from streamhouse.wire.kafka.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+_CONSUMER_MEMBER = 1
+
+
+async def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(groups=[_describe(context, group_id) for group_id in request.group_ids])
+
+
+def _describe(context: Context, group_id: str) -> DescribedGroup:
+    found = context.broker.groups.describe(group_id)
+    if not isinstance(found, ConsumerGroupDescription):
+        return DescribedGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"there is no consumer group {group_id[:300]!r}",
+            group_id=group_id,
+            group_state="Dead",
+        )
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=found.state.value,
+        group_epoch=found.group_epoch,
+        assignment_epoch=found.assignment_epoch,
+        assignor_name=found.assignor,
+        members=[
+            Member(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                rack_id=member.rack_id,
+                member_epoch=member.member_epoch,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topic_names=list(member.subscribed_topic_names),
+                subscribed_topic_regex=member.subscribed_topic_regex,
+                assignment=_assignment(context, member.assigned),
+                target_assignment=_assignment(context, member.target),
+                member_type=_CONSUMER_MEMBER,
+            )
+            for member in found.members
+        ],
+    )
+
+
+def _assignment(context: Context, partitions: tuple[TopicIdPartition, ...]) -> Assignment:
+    by_topic: dict[UUID, list[int]] = {}
+    for topic_id, index in partitions:
+        by_topic.setdefault(topic_id, []).append(index)
+    named = [(topic_id, context.broker.topics.find_id(topic_id), indexes) for topic_id, indexes in by_topic.items()]
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=topic.name if topic else "", partitions=indexes)
+            for topic_id, topic, indexes in named
+        ]
+    )

@@ -1,0 +1,212 @@
+"""Every version of every group API gives an answer that can be read, whether it is asked well or not."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from uuid import uuid4
+
+import pytest
+
+from log_parts.kafka import Kafka
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    sync_group,
+)
+
+
+def versions(module: ModuleType) -> range:
+    return range(module.MIN_VERSION, module.MAX_VERSION + 1)
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid4()}"
+
+
+def join(kafka: Kafka, group: str, version: int = 9, member_id: str = "") -> join_group.JoinGroupResponse:
+    request = join_group.JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+    )
+    return kafka.call(join_group, request, version)
+
+
+def member_of(kafka: Kafka, group: str, version: int = 9) -> tuple[str, int]:
+    """Join as the only member, by way of the required member id where the version has it."""
+    answer = join(kafka, group, version)
+    if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+        answer = join(kafka, group, version, answer.member_id)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.leader == answer.member_id
+    return answer.member_id, answer.generation_id
+
+
+@pytest.mark.parametrize("version", versions(join_group))
+def test_a_member_joins_syncs_beats_and_leaves(kafka: Kafka, group: str, version: int) -> None:
+    member_id, generation = member_of(kafka, group, version)
+    share = sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=b"everything")
+    for sync_version in versions(sync_group):
+        request = sync_group.SyncGroupRequest(
+            group_id=group, generation_id=generation, member_id=member_id, assignments=[share],
+            protocol_type="consumer", protocol_name="range",
+        )  # fmt: skip
+        answer = kafka.call(sync_group, request, sync_version)
+        assert (answer.error_code, bytes(answer.assignment)) == (ErrorCode.NONE, b"everything")
+    for beat_version in versions(heartbeat):
+        beat = heartbeat.HeartbeatRequest(group_id=group, generation_id=generation, member_id=member_id)
+        assert kafka.call(heartbeat, beat, beat_version).error_code == ErrorCode.NONE
+    left = leave_group.LeaveGroupRequest(group_id=group, member_id=member_id)
+    assert kafka.call(leave_group, left, 2).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", versions(leave_group))
+def test_a_stranger_is_told_so_in_every_version(kafka: Kafka, group: str, version: int) -> None:
+    member_of(kafka, group)
+    request = leave_group.LeaveGroupRequest(
+        group_id=group, member_id="nobody", members=[leave_group.MemberIdentity(member_id="nobody")]
+    )
+    answer = kafka.call(leave_group, request, version)
+    codes = {answer.error_code, *(member.error_code for member in answer.members)}
+    assert ErrorCode.UNKNOWN_MEMBER_ID in codes
+
+
+@pytest.mark.parametrize("version", versions(describe_groups))
+def test_groups_are_described_and_those_that_are_not_there_are_dead(kafka: Kafka, group: str, version: int) -> None:
+    member_of(kafka, group)
+    request = describe_groups.DescribeGroupsRequest(groups=[group, "not-there"])
+    ours, other = kafka.call(describe_groups, request, version).groups
+    assert (ours.group_state, len(ours.members)) == ("CompletingRebalance", 1)
+    assert other.group_state == "Dead"
+
+
+@pytest.mark.parametrize("version", versions(list_groups))
+def test_groups_are_listed(kafka: Kafka, group: str, version: int) -> None:
+    member_of(kafka, group)
+    listed = kafka.call(list_groups, list_groups.ListGroupsRequest(), version).groups
+    assert group in [item.group_id for item in listed]
+
+
+def test_a_list_can_be_narrowed_to_states_and_types(kafka: Kafka, group: str) -> None:
+    member_of(kafka, group)
+
+    def listed(**narrowed: list[str]) -> bool:
+        answer = kafka.call(list_groups, list_groups.ListGroupsRequest(**narrowed), 5)
+        return group in [item.group_id for item in answer.groups]
+
+    assert listed(states_filter=["CompletingRebalance"], types_filter=["classic"])
+    assert not listed(states_filter=["Stable"])
+    assert not listed(types_filter=["consumer"])
+
+
+@pytest.mark.parametrize("version", versions(delete_groups))
+def test_only_an_empty_group_is_deleted(kafka: Kafka, group: str, version: int) -> None:
+    member_id, _ = member_of(kafka, group)
+    request = delete_groups.DeleteGroupsRequest(groups_names=[group])
+    (refused,) = kafka.call(delete_groups, request, version).results
+    assert refused.error_code == ErrorCode.NON_EMPTY_GROUP
+    kafka.call(leave_group, leave_group.LeaveGroupRequest(group_id=group, member_id=member_id), 2)
+    (deleted,) = kafka.call(delete_groups, request, version).results
+    assert deleted.error_code == ErrorCode.NONE
+    (gone,) = kafka.call(delete_groups, request, version).results
+    assert gone.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("version", versions(offset_commit)[:-1])
+def test_only_the_current_generation_commits(kafka: Kafka, group: str, topic: str, version: int) -> None:
+    member_id, generation = member_of(kafka, group)
+    share = sync_group.SyncGroupRequestAssignment(member_id=member_id)
+    sync = sync_group.SyncGroupRequest(
+        group_id=group, generation_id=generation, member_id=member_id, assignments=[share]
+    )
+    assert kafka.call(sync_group, sync, 3).error_code == ErrorCode.NONE
+
+    def commit(member: str, of_generation: int) -> int:
+        request = offset_commit.OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=of_generation,
+            member_id=member,
+            topics=[
+                offset_commit.OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=3)],
+                )
+            ],
+        )
+        return kafka.call(offset_commit, request, version).topics[0].partitions[0].error_code
+
+    assert commit(member_id, generation) == ErrorCode.NONE
+    assert commit(member_id, generation - 1) == ErrorCode.ILLEGAL_GENERATION
+    assert commit("nobody", generation) == ErrorCode.UNKNOWN_MEMBER_ID
+    asked = offset_fetch.OffsetFetchRequest(
+        group_id=group, topics=[offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
+    )
+    assert kafka.call(offset_fetch, asked, 5).topics[0].partitions[0].committed_offset == 3
+
+
+def test_offsets_are_deleted_only_when_nobody_is_in_the_group(kafka: Kafka, group: str, topic: str) -> None:
+    member_id, _ = member_of(kafka, group)
+    request = offset_delete.OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            offset_delete.OffsetDeleteRequestTopic(
+                name=topic, partitions=[offset_delete.OffsetDeleteRequestPartition(partition_index=0)]
+            )
+        ],
+    )
+    refused = kafka.call(offset_delete, request, 0)
+    assert refused.error_code in (ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE)
+    kafka.call(leave_group, leave_group.LeaveGroupRequest(group_id=group, member_id=member_id), 2)
+    answer = kafka.call(offset_delete, request, 0)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", versions(consumer_group_heartbeat))
+def test_a_member_of_the_newer_protocol_is_assigned_here(kafka: Kafka, group: str, topic: str, version: int) -> None:
+    request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id=str(uuid4()),
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=[topic],
+        topic_partitions=[],
+    )
+    answer = kafka.call(consumer_group_heartbeat, request, version)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.member_epoch > 0
+    assert answer.assignment is not None
+    described = kafka.call(
+        consumer_group_describe,
+        consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[group, "not-there"]),
+        min(version, consumer_group_describe.MAX_VERSION),
+    )
+    ours, other = described.groups
+    assert len(ours.members) == 1
+    assert other.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("group_id", ["", "nul\0", "x" * 250])
+def test_a_name_that_is_no_group_is_refused_everywhere(kafka: Kafka, group_id: str) -> None:
+    assert join(kafka, group_id).error_code == ErrorCode.INVALID_GROUP_ID
+    beat = heartbeat.HeartbeatRequest(group_id=group_id, generation_id=1, member_id="m")
+    assert kafka.call(heartbeat, beat, 4).error_code == ErrorCode.INVALID_GROUP_ID
+    assert kafka.call(sync_group, sync_group.SyncGroupRequest(group_id=group_id), 5).error_code == (
+        ErrorCode.INVALID_GROUP_ID
+    )
+    newer = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(group_id=group_id, member_id="m")
+    assert kafka.call(consumer_group_heartbeat, newer, 1).error_code == ErrorCode.INVALID_GROUP_ID
