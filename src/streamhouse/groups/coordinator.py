@@ -40,6 +40,7 @@ from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
+_LONGEST_EXPIRY_INTERVAL_MS = 600_000
 T = TypeVar("T")
 Description: TypeAlias = GroupDescription | ConsumerGroupDescription
 CommitResult: TypeAlias = GroupError | dict[TopicPartition, Exception | None]
@@ -81,9 +82,8 @@ class GroupCoordinator:
             leases = await self._store.acquire_shards(self._agent_id, missing, self._lease_ttl_ms)
             for lease in leases:
                 if lease is not None:
-                    shard = self._shards[lease.shard] = LeasedShard(self._store, lease)
-                    for row in await shard.load_all():
-                        self._open(row.group_id, Group(row.group_id, row, **self._parts(shard)))
+                    self._shards[lease.shard] = LeasedShard(self._store, lease)
+                    await self._load(self._shards[lease.shard])
             if None in leases:
                 _log.warning("waiting for another agent's leases of group shards")
                 await self._clock.sleep_ms(min(1000, self._lease_ttl_ms / 4))
@@ -128,7 +128,9 @@ class GroupCoordinator:
         return reply
 
     async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
-        group = self._group(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            return SyncReply(error=GroupError.UNKNOWN_MEMBER_ID)
 
         async def decide() -> asyncio.Future[Any]:
             machine = group.machine
@@ -143,7 +145,9 @@ class GroupCoordinator:
         return reply
 
     async def leave(self, group_id: str, members: Sequence[LeavingMember]) -> LeaveReply:
-        group = self._group(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            return LeaveReply(error=GroupError.UNKNOWN_MEMBER_ID)
 
         async def decide() -> asyncio.Future[Any]:
             machine = group.machine
@@ -158,7 +162,9 @@ class GroupCoordinator:
         return reply
 
     async def heartbeat(self, group_id: str, claim: MemberClaim) -> GroupError | None:
-        group = self._group(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            return GroupError.UNKNOWN_MEMBER_ID
 
         async def decide() -> GroupError | None:
             if not isinstance(group.machine, ClassicGroup):
@@ -170,10 +176,13 @@ class GroupCoordinator:
     # --- the consumer protocol ---
 
     async def consumer_heartbeat(self, group_id: str, request: HeartbeatRequest) -> HeartbeatReply | GroupError:
-        group = self._group(group_id)
+        joins = request.member_epoch == JOIN_EPOCH
+        group = self._group(group_id) if joins else self._groups.get(group_id)
+        if group is None:
+            return GroupError.UNKNOWN_MEMBER_ID
 
         async def decide() -> HeartbeatReply | GroupError:
-            if request.member_epoch == JOIN_EPOCH:
+            if joins:
                 refusal = join_refusal(joining=GroupKind.CONSUMER, existing=group.kind, has_members=group.has_members)
                 if refusal is not None:
                     return refusal
@@ -223,7 +232,9 @@ class GroupCoordinator:
     async def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Exception | None]:
-        group = self._group(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            raise NotFound(f"there is no group {group_id[:300]!r}")
         return await group.ask(lambda: self._shard(group_id).delete_offsets(group_id, partitions))
 
     # --- administration ---
@@ -317,18 +328,45 @@ class GroupCoordinator:
                 self._agent_id, [shard.lease.shard for shard in lost], self._lease_ttl_ms
             )
             for shard, lease in zip(lost, again, strict=True):
-                if lease is not None:
-                    _log.warning("took group shard %d again, epoch %d", lease.shard, lease.epoch)
-                    shard.lease = lease
+                if lease is None:
+                    continue
+                _log.warning("took group shard %d again, epoch %d", lease.shard, lease.epoch)
+                nobody_led_between = lease.epoch == shard.lease.epoch + 1
+                shard.lease = lease
+                if not nobody_led_between:
+                    await self._load(shard)
+
+    async def _load(self, shard: LeasedShard) -> None:
+        """The groups of a shard as they are stored, whatever was in memory of them."""
+        rows = await shard.load_all()
+        for group_id in [group_id for group_id in self._groups if shard_of(group_id) == shard.lease.shard]:
+            self._groups[group_id].let_go()
+            self._close(group_id)
+        for row in rows:
+            self._open(row.group_id, Group(row.group_id, row, **self._parts(shard)))
 
     async def _expire_offsets(self) -> None:
         while True:
-            await self._clock.sleep_ms(min(self._offsets_retention_ms, 600_000))
+            await self._clock.sleep_ms(min(self._offsets_retention_ms, _LONGEST_EXPIRY_INTERVAL_MS))
             for shard in self._shards.values():
                 try:
                     await shard.expire(self._offsets_retention_ms)
+                    await self._forget_unstored(shard)
                 except StreamHouseError as problem:
                     _log.warning("offsets are expired later: %s", problem)
+
+    async def _forget_unstored(self, shard: LeasedShard) -> None:
+        """Groups that nobody is in and nothing is stored of: expired, or joined once and never again."""
+        candidates = [
+            group_id
+            for group_id, group in self._groups.items()
+            if shard_of(group_id) == shard.lease.shard and not group.has_members
+        ]
+        stored = {row.group_id for row in await shard.load_all()}
+        for group_id in candidates:
+            group = self._groups.get(group_id)
+            if group is not None and group_id not in stored and group.is_idle:
+                self._close(group_id)
 
 
 def _answered(reply: T) -> asyncio.Future[T]:

@@ -16,7 +16,7 @@ from streamhouse.core.groups.consumer_target import Topics
 from streamhouse.core.groups.outcome import Outcome, Ticket
 from streamhouse.groups.snapshot import Machine, from_row, generation_of, is_empty, kind_of, to_row
 from streamhouse.metadata.groups import GroupRow
-from streamhouse.model.errors import StreamHouseError, Unavailable
+from streamhouse.model.errors import StaleEpoch, StreamHouseError
 from streamhouse.runtime.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class Group:
         )
         self._waiting: dict[Ticket, asyncio.Future[ClassicReply]] = {}
         self._next_ticket = 0
+        self._is_busy = False
         self._stored_generation = row.generation if row is not None else 0
         self._empty_since_ms = row.empty_since_ms if row is not None else None
         self.machine: Machine | None = None
@@ -79,6 +80,11 @@ class Group:
         return self.machine is not None and not is_empty(self.machine)
 
     @property
+    def is_idle(self) -> bool:
+        """Nobody is in it and nobody waits for it."""
+        return not (self.has_members or self._waiting or self._is_busy) and self._mailbox.empty()
+
+    @property
     def generation(self) -> int | None:
         """What a commit is checked against in the store; None for a group that never had members."""
         return generation_of(self.machine) if self.machine is not None else None
@@ -92,22 +98,38 @@ class Group:
         return await done
 
     async def own(self) -> None:
-        """The task: runs until cancelled."""
-        while True:
-            try:
-                async with asyncio.timeout(self._seconds_to_deadline()):
-                    request, done = await self._mailbox.get()
-            except TimeoutError:
-                await self._attempt(self._tick)
-                continue
-            try:
-                result = await request()
-            except Exception as problem:
-                if not done.done():
-                    done.set_exception(problem)
-            else:
-                if not done.done():
-                    done.set_result(result)
+        """The task: runs until cancelled, and then leaves nobody waiting."""
+        try:
+            while True:
+                await self._serve_next()
+        finally:
+            while not self._mailbox.empty():
+                _, done = self._mailbox.get_nowait()
+                _fail(done, self._not_ours())
+
+    async def _serve_next(self) -> None:
+        try:
+            async with asyncio.timeout(self._seconds_to_deadline()):
+                request, done = await self._mailbox.get()
+        except TimeoutError:
+            await self._attempt(self._tick)
+            return
+        self._is_busy = True
+        try:
+            result = await request()
+        except Exception as problem:
+            _fail(done, problem)
+        except asyncio.CancelledError:
+            _fail(done, self._not_ours())
+            raise
+        else:
+            if not done.done():
+                done.set_result(result)
+        finally:
+            self._is_busy = False
+
+    def _not_ours(self) -> StaleEpoch:
+        return StaleEpoch(f"this agent no longer coordinates group {self.group_id!r}")
 
     def let_go(self) -> None:
         """Somebody else coordinates the group: whoever waits is told to look for it."""
@@ -175,7 +197,7 @@ class Group:
     async def _attempt(self, chore: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
             await chore()
-        except (Unavailable, StreamHouseError) as problem:
+        except StreamHouseError as problem:
             _log.warning("group %r: %s", self.group_id, problem)
             await self._clock.sleep_ms(100)
 
@@ -192,3 +214,8 @@ class Group:
             future = self._waiting.pop(answer.ticket, None)
             if future is not None and not future.done():
                 future.set_result(answer.reply)
+
+
+def _fail(done: asyncio.Future[Any], problem: Exception) -> None:
+    if not done.done():
+        done.set_exception(problem)
