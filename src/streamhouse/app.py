@@ -96,7 +96,11 @@ class Node:
             classic_limits=ClassicLimits(
                 initial_rebalance_delay_ms=settings.group_initial_rebalance_delay, max_size=settings.group_max_size
             ),
-            consumer_limits=ConsumerLimits(max_size=settings.group_max_size),
+            consumer_limits=ConsumerLimits(
+                session_timeout_ms=settings.group_consumer_session_timeout,
+                heartbeat_interval_ms=settings.group_consumer_heartbeat_interval,
+                max_size=settings.group_max_size,
+            ),
         )
         topics = Topics(
             store=metadata,

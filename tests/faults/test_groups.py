@@ -72,7 +72,8 @@ class Producing:
 
 
 class Commits:
-    """Follows the group's committed offsets and notes each that went back, as only a stale member's commit can."""
+    """Looks at the group's committed offsets again and again and notes each that went back between two looks,
+    as only a stale member's commit can. A step that its owner mends in between is not seen."""
 
     def __init__(self, bootstrap: str) -> None:
         self.went_back: list[str] = []
@@ -125,6 +126,12 @@ class Storm:
     def leave(self, index: int) -> None:
         self.live.pop(index).leave()
 
+    def wait_until_at_work(self, index: int) -> None:
+        """A member that closes before it has found the node again cannot say so: its session must then run out."""
+        member = self.live[index]
+        goal = len(member.seen) + 30
+        eventually(lambda: len(member.seen) >= goal, "the member to read and commit again")
+
     def crash(self, index: int) -> None:
         self.live.pop(index).crash()
 
@@ -174,11 +181,13 @@ def weather_of_consumer_protocol_members(storm: Storm) -> None:
     storm.go_on()
     storm.join("consumer-protocol")
     storm.crash_the_node()
+    storm.wait_until_at_work(0)
     storm.leave(0)
     storm.go_on()
     storm.join("consumer-protocol", "consumer-protocol")
     storm.go_on()
     storm.crash_the_node()
+    storm.wait_until_at_work(1)
     storm.leave(1)
     storm.go_on()
 

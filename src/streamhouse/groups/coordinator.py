@@ -33,6 +33,7 @@ from streamhouse.core.groups.outcome import GroupError
 from streamhouse.core.placement.shards import SHARD_COUNT, shard_of
 from streamhouse.groups.group import Group
 from streamhouse.groups.shard import LeasedShard
+from streamhouse.groups.snapshot import Machine
 from streamhouse.metadata.groups import CommittedOffset, CoordinatorStore
 from streamhouse.model.errors import NotFound, StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
@@ -230,12 +231,20 @@ class GroupCoordinator:
         return await self._store.fetch_group_offsets(group_id)
 
     async def delete_offsets(
-        self, group_id: str, partitions: Sequence[TopicPartition]
-    ) -> dict[TopicPartition, Exception | None]:
+        self, group_id: str, choose: Callable[[Machine | None], GroupError | Sequence[TopicPartition]]
+    ) -> CommitResult:
+        """`choose` says which, of the group as it is when it is its turn, or why none."""
         group = self._groups.get(group_id)
         if group is None:
-            raise NotFound(f"there is no group {group_id[:300]!r}")
-        return await group.ask(lambda: self._shard(group_id).delete_offsets(group_id, partitions))
+            return GroupError.GROUP_ID_NOT_FOUND
+
+        async def decide() -> CommitResult:
+            chosen = choose(group.machine)
+            if isinstance(chosen, GroupError):
+                return chosen
+            return await self._shard(group_id).delete_offsets(group_id, chosen)
+
+        return await group.ask(decide)
 
     # --- administration ---
 

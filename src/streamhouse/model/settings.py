@@ -77,6 +77,8 @@ class Settings:
 
     offsets_retention: int = _setting(Kind.DURATION, 7 * 86_400_000, "keep the offsets of an empty group this long")
     group_initial_rebalance_delay: int = _setting(Kind.DURATION, 3_000, "wait this long for a new group's members")
+    group_consumer_session_timeout: int = _setting(Kind.DURATION, 45_000, "silence that ends a KIP-848 membership")
+    group_consumer_heartbeat_interval: int = _setting(Kind.DURATION, 5_000, "how often KIP-848 members are to beat")
     group_max_size: int = _setting(Kind.INTEGER, 10_000, "members that a group may have")
 
     lease_ttl: int = _setting(Kind.DURATION, 30_000, "how long a partition lease lasts")
@@ -102,6 +104,11 @@ class Settings:
         self._require(self.max_request_bytes <= self.receive_bytes, "receive_bytes", "at least max_request_bytes")
         for name in ("max_connections", "idle_timeout", "request_timeout", "retention_interval", "lease_renewal"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
+        self._require(
+            1 <= self.group_consumer_heartbeat_interval < self.group_consumer_session_timeout,
+            "group_consumer_heartbeat_interval",
+            "less than group_consumer_session_timeout",
+        )
         self._require(0 <= self.node_id < 2**31, "node_id", "0 to 2147483647")
         self._require(0 <= self.kafka_port < 65536, "kafka_port", "0 to 65535")
         self._require(

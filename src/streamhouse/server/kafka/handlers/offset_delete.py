@@ -1,15 +1,21 @@
-"""OffsetDelete (47), version 0: forgets committed offsets of a group that does not use them."""
+"""OffsetDelete (47), version 0: forgets committed offsets, except of topics that the group's members subscribe to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from streamhouse.core.groups.classic import ClassicGroup
+from streamhouse.core.groups.consumer import ConsumerGroup
 from streamhouse.core.groups.outcome import GroupError
-from streamhouse.model.errors import NotFound, StreamHouseError
+from streamhouse.groups.snapshot import Machine
+from streamhouse.model.errors import MalformedRequest, NotFound, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.group_errors import coordinator_code, group_code
 from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import consumer_protocol_subscription as subscriptions
 from streamhouse.wire.kafka.messages import offset_delete as messages
 from streamhouse.wire.kafka.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -20,31 +26,26 @@ from streamhouse.wire.kafka.messages.offset_delete import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
+_VERSION_BYTES = 2
 
 
 async def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    refusal = _refusal(context, request.group_id)
-    if refusal is not None:
-        return OffsetDeleteResponse(error_code=group_code(refusal))
-    places = {
-        (topic.name, item.partition_index): context.broker.topics.find(topic.name)
-        for topic in request.topics
-        for item in topic.partitions
-    }
-    partitions = {
-        place: TopicPartition(topic.topic_id, place[1]) for place, topic in places.items() if topic is not None
-    }
+    asked = _asked(context, request)
     try:
-        outcomes = await context.broker.groups.delete_offsets(request.group_id, list(partitions.values()))
+        outcome = await context.broker.groups.delete_offsets(request.group_id, partial(_unused, context, asked))
     except NotFound:
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     except StreamHouseError as problem:
         return OffsetDeleteResponse(error_code=coordinator_code(problem))
+    if isinstance(outcome, GroupError):
+        return OffsetDeleteResponse(error_code=group_code(outcome))
 
     def code(place: tuple[str, int]) -> ErrorCode:
-        if place not in partitions:
+        if place not in asked:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        problem = outcomes[partitions[place]]
+        if asked[place] not in outcome:
+            return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        problem = outcome[asked[place]]
         return ErrorCode.NONE if problem is None else code_of(problem)
 
     return OffsetDeleteResponse(
@@ -63,10 +64,51 @@ async def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDelete
     )
 
 
-def _refusal(context: Context, group_id: str) -> GroupError | None:
-    group = context.broker.groups.find(group_id)
-    if group is None:
-        return GroupError.GROUP_ID_NOT_FOUND
-    if isinstance(group.machine, ClassicGroup):
-        return group.machine.check_offset_delete()
-    return GroupError.NON_EMPTY_GROUP if group.has_members else None
+def _asked(context: Context, request: OffsetDeleteRequest) -> dict[tuple[str, int], TopicPartition]:
+    """The partitions of topics that exist, by how the request names them."""
+    found = [(topic, context.broker.topics.find(topic.name)) for topic in request.topics]
+    return {
+        (topic.name, item.partition_index): TopicPartition(known.topic_id, item.partition_index)
+        for topic, known in found
+        if known is not None
+        for item in topic.partitions
+    }
+
+
+def _unused(
+    context: Context, asked: dict[tuple[str, int], TopicPartition], machine: Machine | None
+) -> GroupError | list[TopicPartition]:
+    if isinstance(machine, ClassicGroup):
+        refusal = machine.check_offset_delete()
+        if refusal is not None:
+            return refusal
+    subscribed = set(_subscribed(context, machine))
+    return [partition for (topic, _), partition in asked.items() if topic not in subscribed]
+
+
+def _subscribed(context: Context, machine: Machine | None) -> Iterator[str]:
+    """The topics that members read."""
+    if isinstance(machine, ClassicGroup):
+        for member in machine.stored().members:
+            for _, metadata in member.protocols:
+                yield from _topics_in(metadata)
+    elif isinstance(machine, ConsumerGroup):
+        for described in machine.describe().members:
+            yield from described.subscribed_topic_names
+            # What a pattern has found is what is assigned by it.
+            for topic_id, _ in (*described.assigned, *described.target):
+                topic = context.broker.topics.find_id(topic_id)
+                if topic is not None:
+                    yield topic.name
+
+
+def _topics_in(metadata: bytes) -> list[str]:
+    """A consumer's subscription starts with its version; what is none subscribes to nothing that we know."""
+    version = int.from_bytes(metadata[:_VERSION_BYTES], "big")
+    try:
+        subscription = subscriptions.decode(
+            memoryview(metadata), _VERSION_BYTES, len(metadata), min(version, subscriptions.MAX_VERSION)
+        )
+    except MalformedRequest:
+        return []
+    return list(subscription.topics)
