@@ -174,6 +174,19 @@ class GroupCoordinator:
 
         return await group.ask(decide)
 
+    async def disconnect(self, group_id: str, member_id: str) -> None:
+        """A member's connection has ended, through a door whose members live as long as their connections: it has
+        left, and what follows from that is stored, before this returns."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return
+
+        async def decide() -> None:
+            if isinstance(group.machine, ClassicGroup):
+                await group.settle(group.machine.disconnect(member_id, group.now_ms))
+
+        await group.ask(decide)
+
     # --- the consumer protocol ---
 
     async def consumer_heartbeat(self, group_id: str, request: HeartbeatRequest) -> HeartbeatReply | GroupError:

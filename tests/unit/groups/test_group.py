@@ -172,3 +172,18 @@ async def test_a_stop_answers_whoever_still_waits() -> None:
     reply = await asyncio.wait_for(second, 10)
     assert reply.error is GroupError.NOT_COORDINATOR
     await metadata.close()
+
+
+async def test_a_member_whose_connection_ended_is_gone_before_anybody_else_comes() -> None:
+    metadata, store = await opened_store()
+    async with coordinating(store) as coordinator:
+        first = await asyncio.wait_for(coordinator.join(GROUP, joining()), 10)
+        await coordinator.disconnect(GROUP, first.member_id)
+
+        second = await asyncio.wait_for(coordinator.join(GROUP, joining()), 10)
+
+        assert [member.member_id for member in second.members] == [second.member_id]
+        assert second.generation > first.generation
+        claim = MemberClaim(member_id=first.member_id, generation=first.generation)
+        assert await coordinator.heartbeat(GROUP, claim) is GroupError.UNKNOWN_MEMBER_ID
+    await metadata.close()
