@@ -66,8 +66,7 @@ def test_connections_that_are_cut_again_and_again_lose_nothing(
         workload.create_topic()
         with workload.tail():
             for _ in range(sweep_size(6)):
-                workload.send(100)
-                workload.wait_acknowledged(workload.acknowledged + 10)
+                workload.send_in_flight(100, acknowledged=10)
                 proxy.cut()
             workload.settle()
         assert_all_committed(storage, workload)

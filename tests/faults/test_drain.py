@@ -42,8 +42,7 @@ def test_a_node_drained_under_traffic_loses_nothing(storage: Storage, data_dir: 
         workload = Workload(node.bootstrap)
         workload.create_topic()
         for _ in range(3):
-            workload.send(500)
-            workload.wait_acknowledged(workload.acknowledged + 20)
+            workload.send_in_flight(500, acknowledged=20)
             assert node.terminate() == 0
             shutil.rmtree(data_dir / "wal")
             node.start()

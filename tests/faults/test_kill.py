@@ -126,8 +126,7 @@ def test_killed_at_random_moments_under_traffic_it_loses_nothing(storage: Storag
         workload.create_topic()
         with workload.tail() as tail:
             for _ in range(sweep_size(5)):
-                workload.send(400)
-                workload.wait_acknowledged(workload.acknowledged + source.randrange(1, 300))
+                workload.send_in_flight(400, acknowledged=source.randrange(1, 300))
                 node.kill9()
                 node.start()
             workload.settle()

@@ -33,8 +33,7 @@ def test_stopped_for_longer_than_its_lease_it_goes_on_safely(storage: Storage, d
         workload.create_topic()
         with workload.tail():
             for _ in range(2):
-                workload.send(200)
-                workload.wait_acknowledged(workload.acknowledged + 5)
+                workload.send_in_flight(200, acknowledged=5)
                 node.pause()
                 eventually(lambda: leases_expired(storage), "the lease to run out")
                 node.resume()

@@ -99,6 +99,15 @@ class Workload:
     def wait_acknowledged(self, count: int) -> None:
         eventually(lambda: self.acknowledged >= count, f"{count} acknowledgements")
 
+    def send_in_flight(self, count: int, *, acknowledged: int) -> None:
+        """Send, and return as soon as so many more are acknowledged, with the others still on their way.
+
+        The count begins before the sending: acknowledgements arrive while it goes on."""
+        assert acknowledged <= count
+        goal = self.acknowledged + acknowledged
+        self.send(count)
+        self.wait_acknowledged(goal)
+
     def settle(self) -> None:
         """Wait until every record is acknowledged: faults have ended, and the producer does not give up."""
         eventually(lambda: self.settled, "every record's outcome")
