@@ -20,7 +20,8 @@ StreamHouseError
 │   └── StaleProducerEpoch    a newer incarnation of the producer exists
 ├── Unavailable               not now: the same call may succeed later
 │   ├── StorageUnavailable    the WAL's disk or the object store refuses writes
-│   └── MetadataUnavailable   the metadata store cannot be reached
+│   ├── MetadataUnavailable   the metadata store cannot be reached
+│   └── OutcomeUnknown        no answer came: what was asked may have been done, or may still be
 └── CorruptData               stored bytes are damaged: never served, never skipped
 """
 
@@ -117,6 +118,10 @@ class StorageUnavailable(Unavailable):
 
 class MetadataUnavailable(Unavailable):
     pass
+
+
+class OutcomeUnknown(Unavailable):
+    """Only what is recognised when it comes twice, as an idempotent producer's batch is, may simply be sent again."""
 
 
 class CorruptData(StreamHouseError):

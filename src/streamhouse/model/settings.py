@@ -34,6 +34,7 @@ class Settings:
 
     host: str = _setting(Kind.TEXT, "127.0.0.1", "address the listeners bind to")
     kafka_port: int = _setting(Kind.INTEGER, 9092, "port of the Kafka listener; 0 picks a free one")
+    grpc_port: int = _setting(Kind.INTEGER, 50051, "port for other nodes, when metadata is shared; 0 picks a free one")
     advertise: str = _setting(Kind.TEXT, "", "HOST or HOST:PORT that clients are told to connect to")
     data_dir: str = _setting(Kind.TEXT, "./streamhouse-data", "where the WAL, and by default everything, is kept")
     metadata: str = _setting(Kind.TEXT, "", "postgresql://…, or sqlite:///FILE; default: SQLite under the data dir")
@@ -50,7 +51,14 @@ class Settings:
     s3_path_style: bool = _setting(Kind.FLAG, True, "address buckets by path instead of by host name")
 
     agent_id: str = _setting(Kind.TEXT, "", "name of this agent; default: one made and kept in the data dir")
-    node_id: int = _setting(Kind.INTEGER, 1, "Kafka node id")
+    node_id: int = _setting(
+        Kind.INTEGER, 0, "Kafka node id; 0 takes the one that the metadata store keeps for the agent"
+    )
+    zone: str = _setting(Kind.TEXT, "", "availability zone of this agent, which clients know as its rack")
+    agent_group: str = _setting(Kind.TEXT, "default", "group of agents that share the topics of this group")
+    durability: str = _setting(
+        Kind.TEXT, "", "wal or object: where acknowledged records are safe; default: wal, for an agent alone object"
+    )
     auto_create_topics: bool = _setting(Kind.FLAG, True, "create a topic when a client first names it")
     default_partitions: int = _setting(Kind.INTEGER, 4, "partitions of a topic whose count was not given")
 
@@ -83,6 +91,9 @@ class Settings:
 
     lease_ttl: int = _setting(Kind.DURATION, 30_000, "how long a partition lease lasts")
     lease_renewal: int = _setting(Kind.DURATION, 10_000, "how often leases are renewed")
+    heartbeat: int = _setting(Kind.DURATION, 15_000, "how often an agent says that it is alive, give or take a third")
+    liveness: int = _setting(Kind.DURATION, 60_000, "silence after which an agent is taken for dead")
+    rebalance: int = _setting(Kind.DURATION, 30_000, "how often agents look who should lead what, besides at changes")
     shutdown_timeout: int = _setting(Kind.DURATION, 60_000, "how long a stop may take to flush")
 
     log_level: str = _setting(Kind.TEXT, "info", "debug, info, warning or error")
@@ -102,7 +113,19 @@ class Settings:
         )
         self._require(self.lease_renewal * 2 < self.lease_ttl, "lease_renewal", "less than half of lease_ttl")
         self._require(self.max_request_bytes <= self.receive_bytes, "receive_bytes", "at least max_request_bytes")
-        for name in ("max_connections", "idle_timeout", "request_timeout", "retention_interval", "lease_renewal"):
+        self._require(self.heartbeat * 8 <= self.liveness * 3, "heartbeat", "at most three eighths of liveness")
+        self._require(self.lease_ttl <= self.liveness, "liveness", "at least lease_ttl")
+        self._require(self.durability in ("", "wal", "object"), "durability", "wal or object")
+        self._require(0 <= self.grpc_port < 65536, "grpc_port", "0 to 65535")
+        for name in (
+            "heartbeat",
+            "rebalance",
+            "max_connections",
+            "idle_timeout",
+            "request_timeout",
+            "retention_interval",
+            "lease_renewal",
+        ):
             self._require(getattr(self, name) >= 1, name, "at least 1")
         self._require(
             1 <= self.group_consumer_heartbeat_interval < self.group_consumer_session_timeout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +15,7 @@ MAX_PARTITIONS = 10_000
 MAX_SEGMENT_BYTES = 100 * 1024 * 1024
 _INT64_MAX = 2**63 - 1
 _INT32_MAX = 2**31 - 1
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 class ConfigType(Enum):
@@ -63,6 +65,16 @@ def _cleanup_policy(text: str) -> str:
     if not parts or any(part not in ("delete", "compact") for part in parts) or len(set(parts)) != len(parts):
         raise InvalidConfig(f"{text[:50]!r} is not 'delete', 'compact' or both, separated by a comma")
     return ",".join(parts)
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise InvalidConfig(f"{text[:50]!r} is not 1 to 128 letters, digits, '.', '_' or '-'")
+    return text
+
+
+def _name_or_nothing(text: str) -> str:
+    return _name(text) if text else text
 
 
 CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
@@ -125,6 +137,27 @@ CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                 check=_integer(1, _INT64_MAX),
                 help="a segment is uploaded when its first record has waited this long",
             ),
+            ConfigKey(
+                name="streamhouse.agent.group",
+                type=ConfigType.STRING,
+                default="default",
+                check=_name,
+                help="the group of agents that may lead this topic",
+            ),
+            ConfigKey(
+                name="streamhouse.durability",
+                type=ConfigType.STRING,
+                default="wal",
+                check=_choice("wal", "object"),
+                help="where an acknowledged record is safe: on its agent's disk, or in the object store",
+            ),
+            ConfigKey(
+                name="streamhouse.zone",
+                type=ConfigType.STRING,
+                default="",
+                check=_name_or_nothing,
+                help="the zone whose agents lead this topic while there is one; empty for any",
+            ),
         )
     }
 )
@@ -169,6 +202,7 @@ class LogConfig:
     retention_ms: int
     segment_bytes: int
     segment_age_ms: int
+    durability: str
 
 
 def effective_config(overrides: Mapping[str, str], node_defaults: Mapping[str, str]) -> dict[str, str]:
@@ -187,4 +221,5 @@ def parse_log_config(config: Mapping[str, str]) -> LogConfig:
         retention_ms=int(config["retention.ms"]),
         segment_bytes=int(config["segment.bytes"]),
         segment_age_ms=int(config["segment.ms"]),
+        durability=config["streamhouse.durability"],
     )

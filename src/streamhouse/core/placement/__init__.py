@@ -1,1 +1,1 @@
-"""Who leads what: leases now, the ring with the cluster."""
+"""Who leads what: leases, the ring, and the way from one leader to the next."""
