@@ -14,7 +14,7 @@ import asyncpg
 from services.clock import ManualClock
 from services.seams import postgres_seams, sqlite_seams
 from streamhouse.metadata.open import open_metadata
-from streamhouse.metadata.store import Lease, MetadataStore, SegmentCommit, SegmentRow
+from streamhouse.metadata.store import EpochStart, Lease, MetadataStore, SegmentCommit, SegmentRow
 from streamhouse.model.names import TopicPartition
 
 AGENT = "agent-1"
@@ -55,6 +55,16 @@ class SqliteKind:
         return sqlite_seams(self._path)
 
 
+_TIMES = (
+    ("partition_leases", "lease_expires_at"),
+    ("garbage", "unreferenced_since"),
+    ("agents", "last_heartbeat"),
+    ("agents", "started_at"),
+    ("partition_transfers", "created_at"),
+    ("partition_transfers", "expires_at"),
+)
+
+
 class PostgresKind:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -64,8 +74,8 @@ class PostgresKind:
 
     async def pass_time(self, duration_ms: int) -> None:
         """Its clock is the machine's, so instead of moving it forward, all that was written moves back."""
-        await self.query(f"UPDATE partition_leases SET lease_expires_at = lease_expires_at - {duration_ms}")
-        await self.query(f"UPDATE garbage SET unreferenced_since = unreferenced_since - {duration_ms}")
+        for table, column in _TIMES:
+            await self.query(f"UPDATE {table} SET {column} = {column} - {duration_ms} WHERE {column} > 0")
 
     async def query(self, sql: str) -> Sequence[tuple[Any, ...]]:
         connection = await asyncpg.connect(self._dsn)
@@ -87,6 +97,15 @@ async def acquire(store: MetadataStore, partition: TopicPartition, agent_id: str
     (lease,) = await store.acquire_leases(agent_id, [partition], TTL_MS)
     assert lease is not None
     return lease
+
+
+def epoch_start(lease: Lease, offset: int, *, in_local_wal: bool = False) -> EpochStart:
+    return EpochStart(lease=lease, offset=offset, in_local_wal=in_local_wal)
+
+
+async def segments_of(store: MetadataStore, partition: TopicPartition) -> list[SegmentRow]:
+    (segments,) = await store.load_segments([partition])
+    return segments
 
 
 def segment_commit(

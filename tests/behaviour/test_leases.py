@@ -71,7 +71,7 @@ async def test_a_lease_that_is_expired_released_taken_or_unknown_is_not_renewed(
     await acquire(metadata, taken, OTHER)
     for partition in (released, live):
         leases[partition] = await acquire(metadata, partition)
-    await metadata.release_leases(AGENT, [leases[released]])
+    await metadata.release_leases(AGENT, [leases[released]], drained=True)
     unknown = Lease(partition=TopicPartition(uuid4(), 0), agent_id=AGENT, epoch=1, expires_at_ms=0)
     asked = [leases[expired], leases[released], leases[taken], unknown, leases[live]]
     *refused, renewed = await metadata.renew_leases(AGENT, asked, TTL_MS)
@@ -87,7 +87,7 @@ async def test_a_released_lease_is_free_at_once_and_keeps_its_epoch(
     for epoch in range(1, 5):
         lease = await acquire(metadata, partition, AGENT if epoch % 2 else OTHER)
         assert lease.epoch == epoch
-        await metadata.release_leases(lease.agent_id, [lease])
+        await metadata.release_leases(lease.agent_id, [lease], drained=True)
     assert await metadata_kind.query("SELECT topic, partition_id, epoch FROM partition_leases") == [("orders", 0, 4)]
 
 
@@ -96,7 +96,7 @@ async def test_the_leases_of_others_are_not_released(metadata: MetadataStore) ->
     old = await acquire(metadata, mine)
     current = await acquire(metadata, mine)
     foreign = await acquire(metadata, other, OTHER)
-    await metadata.release_leases(AGENT, [old, foreign])
+    await metadata.release_leases(AGENT, [old, foreign], drained=True)
     assert await metadata.acquire_leases("agent-3", [mine, other], TTL_MS) == [None, None]
     assert None not in await metadata.renew_leases(AGENT, [current], TTL_MS)
 
@@ -153,7 +153,7 @@ async def test_a_thousand_leases_are_taken_renewed_and_released_in_one_call_each
     assert [lease.partition for lease in leases] == partitions
     renewed = await metadata.renew_leases(AGENT, leases, TTL_MS)
     assert [lease and lease.partition for lease in renewed] == partitions
-    await metadata.release_leases(AGENT, leases)
+    await metadata.release_leases(AGENT, leases, drained=True)
     taken = await metadata.acquire_leases(OTHER, partitions, TTL_MS)
     assert {lease and lease.epoch for lease in taken} == {2}
 
@@ -161,7 +161,7 @@ async def test_a_thousand_leases_are_taken_renewed_and_released_in_one_call_each
 async def test_nothing_asked_is_nothing_answered(metadata: MetadataStore) -> None:
     assert await metadata.acquire_leases(AGENT, [], TTL_MS) == []
     assert await metadata.renew_leases(AGENT, [], TTL_MS) == []
-    await metadata.release_leases(AGENT, [])
+    await metadata.release_leases(AGENT, [], drained=True)
 
 
 async def test_a_lease_lasts_longer_than_nothing(metadata: MetadataStore) -> None:

@@ -9,7 +9,17 @@ from uuid import uuid4
 
 import pytest
 
-from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, MetadataStoreKind, acquire, make_topic, segment_commit
+from behaviour.metadata_stores import (
+    AGENT,
+    OTHER,
+    TTL_MS,
+    MetadataStoreKind,
+    acquire,
+    epoch_start,
+    make_topic,
+    segment_commit,
+    segments_of,
+)
 from streamhouse.metadata.store import Lease, MetadataStore, SegmentCommit
 from streamhouse.model.errors import InvalidInput, NotFound, StaleEpoch
 from streamhouse.model.names import TopicPartition
@@ -48,7 +58,7 @@ async def test_a_commit_registers_the_segment_and_moves_the_partition(
     commits = [segment_commit(lease, 0, 10), segment_commit(lease, 10, 11, producer_state=b"\0state\xff")]
     for commit in commits:
         assert await metadata.commit_segments([commit]) == [None]
-    segments = await metadata.load_segments(partition)
+    segments = await segments_of(metadata, partition)
     assert [replace(segment, created_at_ms=0) for segment in segments] == [commit.segment for commit in commits]
     assert all(segment.created_at_ms > 0 for segment in segments)
     (row,) = await metadata.load_partitions([partition])
@@ -63,7 +73,7 @@ async def test_a_commit_repeated_with_its_id_is_registered_once(metadata: Metada
     commit = segment_commit(await acquire(metadata, partition), 0, 10)
     for _ in range(3):
         assert await metadata.commit_segments([commit]) == [None]
-    assert len(await metadata.load_segments(partition)) == 1
+    assert len(await segments_of(metadata, partition)) == 1
     assert await next_offset(metadata, partition) == 10
 
 
@@ -73,12 +83,12 @@ async def test_a_commit_repeated_after_a_takeover_still_stands(metadata: Metadat
     lease = await acquire(metadata, partition)
     commit = segment_commit(lease, 0, 10)
     await metadata.commit_segments([commit])
-    await metadata.release_leases(AGENT, [lease])
+    await metadata.release_leases(AGENT, [lease], drained=True)
     successor = await acquire(metadata, partition, OTHER)
     assert await metadata.commit_segments([segment_commit(successor, 10, 20)]) == [None]
     assert await metadata.commit_segments([commit]) == [None]
     assert await next_offset(metadata, partition) == 20
-    assert len(await metadata.load_segments(partition)) == 2
+    assert len(await segments_of(metadata, partition)) == 2
 
 
 async def test_one_commit_sent_many_times_at_once_is_registered_once(
@@ -90,7 +100,7 @@ async def test_one_commit_sent_many_times_at_once_is_registered_once(
         *(store.commit_segments([commit]) for store in (metadata, other_process) for _ in range(6))
     )
     assert answers == [[None]] * 12
-    assert len(await metadata.load_segments(partition)) == 1
+    assert len(await segments_of(metadata, partition)) == 1
 
 
 async def test_of_many_commits_for_one_offset_exactly_one_is_registered(
@@ -105,7 +115,7 @@ async def test_of_many_commits_for_one_offset_exactly_one_is_registered(
     )
     (winner,) = [commit for commit, answer in zip(commits, answers, strict=True) if answer == [None]]
     assert await next_offset(metadata, partition) == winner.segment.end_offset
-    assert [segment.object_key for segment in await metadata.load_segments(partition)] == [winner.segment.object_key]
+    assert [segment.object_key for segment in await segments_of(metadata, partition)] == [winner.segment.object_key]
 
 
 async def test_a_commit_that_does_not_start_at_the_next_offset_changes_no_row(
@@ -155,7 +165,7 @@ async def test_a_commit_without_the_live_lease_at_its_epoch_changes_no_row(
     await metadata_kind.pass_time(TTL_MS)
     await refused(segment_commit(lease, 0, 10))
     lease = await acquire(metadata, partition)
-    await metadata.release_leases(AGENT, [lease])
+    await metadata.release_leases(AGENT, [lease], drained=True)
     await refused(segment_commit(lease, 0, 10))
 
 
@@ -244,7 +254,7 @@ async def test_batches_that_overlap_in_any_order_do_not_block_one_another(
             other_process.commit_segments(commits[::-1]),
             metadata.renew_leases(AGENT, leases[::-1], TTL_MS),
             other_process.commit_segments(commits[15:] + commits[:15]),
-            other_process.begin_epochs(AGENT, [(lease, 0) for lease in reversed(leases)]),
+            other_process.begin_epochs(AGENT, [epoch_start(lease, 0) for lease in reversed(leases)]),
         )
         assert [answers[0], answers[1], answers[3]] == [[None] * 30] * 3
     assert await metadata_kind.find_seams() == []
@@ -264,7 +274,7 @@ async def test_a_segment_that_makes_no_sense_is_refused(metadata: MetadataStore)
     ):
         with pytest.raises(InvalidInput):
             await metadata.commit_segments([wrong, segment_commit(lease, 10, 20)])
-    assert await metadata.load_segments(partition) == []
+    assert await segments_of(metadata, partition) == []
 
 
 async def test_partitions_are_loaded_in_the_order_asked(metadata: MetadataStore) -> None:
@@ -276,11 +286,32 @@ async def test_partitions_are_loaded_in_the_order_asked(metadata: MetadataStore)
         await metadata.load_partitions([partitions[0], TopicPartition(uuid4(), 0)])
 
 
+async def test_segments_of_many_partitions_are_loaded_in_the_order_asked(metadata: MetadataStore) -> None:
+    partitions = await make_topic(metadata, 4)
+    leases = [await acquire(metadata, partition) for partition in partitions]
+    ends = {0: (10, 20, 30), 2: (5,), 3: (1, 2)}
+    for number, offsets in ends.items():
+        for base_offset, end_offset in zip((0, *offsets), offsets, strict=False):
+            await metadata.commit_segments([segment_commit(leases[number], base_offset, end_offset)])
+    gone = TopicPartition(uuid4(), 0)
+    asked = [partitions[3], gone, partitions[1], partitions[0], partitions[2], partitions[3]]
+    loaded = await metadata.load_segments(asked)
+    assert [tuple(segment.end_offset for segment in segments) for segments in loaded] == [
+        ends[3],
+        (),
+        (),
+        ends[0],
+        ends[2],
+        ends[3],
+    ]
+    assert await metadata.load_segments([]) == []
+
+
 async def test_epochs_are_noted_with_their_first_offset_oldest_first(metadata: MetadataStore) -> None:
     (partition,) = await make_topic(metadata)
     for start_offset in (0, 10, 10, 25):
         lease = await acquire(metadata, partition)
-        await metadata.begin_epochs(AGENT, [(lease, start_offset)])
+        await metadata.begin_epochs(AGENT, [epoch_start(lease, start_offset)])
     (row,) = await metadata.load_partitions([partition])
     assert row.epochs == ((1, 0), (2, 10), (3, 10), (4, 25))
 
@@ -288,8 +319,8 @@ async def test_epochs_are_noted_with_their_first_offset_oldest_first(metadata: M
 async def test_an_epoch_that_begins_again_keeps_its_first_offset(metadata: MetadataStore) -> None:
     (partition,) = await make_topic(metadata)
     lease = await acquire(metadata, partition)
-    await metadata.begin_epochs(AGENT, [(lease, 3)])
-    await metadata.begin_epochs(AGENT, [(lease, 99), (lease, 98)])
+    await metadata.begin_epochs(AGENT, [epoch_start(lease, 3)])
+    await metadata.begin_epochs(AGENT, [epoch_start(lease, 99), epoch_start(lease, 98)])
     (row,) = await metadata.load_partitions([partition])
     assert row.epochs == ((1, 3),)
 
@@ -304,7 +335,7 @@ async def test_an_epoch_that_is_not_the_agents_is_passed_over(
     foreign_lease, good_lease = await acquire(metadata, foreign, OTHER), await acquire(metadata, good)
     gone = Lease(partition=TopicPartition(uuid4(), 0), agent_id=AGENT, epoch=1, expires_at_ms=0)
     await metadata.begin_epochs(
-        AGENT, [(lease, 5) for lease in (expired_lease, old_lease, foreign_lease, gone, good_lease)]
+        AGENT, [epoch_start(lease, 5) for lease in (expired_lease, old_lease, foreign_lease, gone, good_lease)]
     )
     loaded = await metadata.load_partitions([expired, old, foreign, good])
     assert [row.epochs for row in loaded] == [(), (), (), ((1, 5),)]
@@ -316,9 +347,9 @@ async def test_the_log_start_moves_forward_and_what_is_wholly_below_becomes_garb
     (partition,) = await make_topic(metadata)
     lease = await acquire(metadata, partition)
     await metadata.commit_segments([segment_commit(lease, start, start + 10) for start in (0, 10, 20)])
-    before = await metadata.load_segments(partition)
+    before = await segments_of(metadata, partition)
     assert await metadata.advance_log_start(partition, AGENT, lease.epoch, 25) == before[:2]
-    assert await metadata.load_segments(partition) == before[2:]
+    assert await segments_of(metadata, partition) == before[2:]
     (row,) = await metadata.load_partitions([partition])
     assert (row.log_start_offset, row.next_offset) == (25, 30)
     assert await metadata.list_garbage(0, 10) == sorted(segment.object_key for segment in before[:2])
@@ -355,7 +386,7 @@ async def test_the_log_start_is_moved_only_by_the_leader(
         await metadata.advance_log_start(partition, AGENT, lease.epoch, 10)
     with pytest.raises(StaleEpoch):
         await metadata.advance_log_start(TopicPartition(uuid4(), 0), AGENT, 1, 10)
-    assert len(await metadata.load_segments(partition)) == 1
+    assert len(await segments_of(metadata, partition)) == 1
     assert await metadata.list_garbage(0, 10) == []
 
 
@@ -365,7 +396,7 @@ async def test_garbage_is_listed_when_it_is_old_enough_and_until_it_is_forgotten
     (partition,) = await make_topic(metadata)
     lease = await acquire(metadata, partition)
     await metadata.commit_segments([segment_commit(lease, start, start + 1) for start in range(3)])
-    keys = [segment.object_key for segment in await metadata.load_segments(partition)]
+    keys = [segment.object_key for segment in await segments_of(metadata, partition)]
     await metadata.advance_log_start(partition, AGENT, lease.epoch, 1)
     await metadata_kind.pass_time(10_000)
     await metadata.advance_log_start(partition, AGENT, lease.epoch, 3)

@@ -9,7 +9,16 @@ from uuid import uuid4
 import pytest
 
 from behaviour.coordinators import GROUP, at, coordinate
-from behaviour.metadata_stores import AGENT, TTL_MS, MetadataStoreKind, acquire, make_topic, segment_commit
+from behaviour.metadata_stores import (
+    AGENT,
+    TTL_MS,
+    MetadataStoreKind,
+    acquire,
+    epoch_start,
+    make_topic,
+    segment_commit,
+    segments_of,
+)
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
 from streamhouse.model.names import TopicPartition
@@ -84,21 +93,21 @@ async def test_a_deleted_topic_takes_everything_with_it_and_leaves_its_objects_a
     (kept,) = await make_topic(metadata, name="kept")
     for owner in (partition, kept):
         lease = await acquire(metadata, owner)
-        await metadata.begin_epochs(AGENT, [(lease, 0)])
+        await metadata.begin_epochs(AGENT, [epoch_start(lease, 0)])
         assert await metadata.commit_segments([segment_commit(lease, 0, 10)]) == [None]
         await metadata.commit_group_offsets(await coordinate(metadata), GROUP, None, {owner: at(1)})
-    (segment,) = await metadata.load_segments(partition)
+    (segment,) = await segments_of(metadata, partition)
     await metadata.delete_topic(partition.topic_id)
 
     assert [topic.name for topic in await metadata.list_topics()] == ["kept"]
     with pytest.raises(NotFound):
         await metadata.load_partitions([partition])
-    assert await metadata.load_segments(partition) == []
+    assert await segments_of(metadata, partition) == []
     assert list(await metadata.fetch_group_offsets(GROUP)) == [kept]
     assert await metadata.list_garbage(0, 10) == [segment.object_key]
     assert await metadata_kind.query("SELECT topic FROM partition_leases") == [("kept",)]
     assert await metadata_kind.query("SELECT count(*) FROM leader_epochs") == [(1,)]
-    assert len(await metadata.load_segments(kept)) == 1
+    assert len(await segments_of(metadata, kept)) == 1
 
 
 async def test_a_topic_that_is_gone_cannot_be_deleted(metadata: MetadataStore) -> None:
@@ -120,12 +129,12 @@ async def test_a_topic_made_again_under_its_name_is_another_topic(metadata: Meta
     (answer,) = await metadata.commit_segments([segment_commit(zombie, 0, 10)])
     assert answer is not None
     assert await metadata.renew_leases(AGENT, [zombie], TTL_MS) == [None]
-    await metadata.release_leases(AGENT, [zombie])
-    await metadata.begin_epochs(AGENT, [(zombie, 7)])
+    await metadata.release_leases(AGENT, [zombie], drained=True)
+    await metadata.begin_epochs(AGENT, [epoch_start(zombie, 7)])
     assert await metadata.acquire_leases("agent-9", [old], TTL_MS) == [None]
     (row,) = await metadata.load_partitions([new])
     assert (row.next_offset, row.epochs) == (0, ())
-    assert await metadata.load_segments(new) == []
+    assert await segments_of(metadata, new) == []
     assert await metadata.commit_segments([segment_commit(lease, 0, 5)]) == [None]
 
 

@@ -38,6 +38,11 @@ def check_offset(offset: int) -> None:
         raise InvalidInput(f"{offset} is not an offset")
 
 
+def check_size(size_bytes: int) -> None:
+    if not 0 <= size_bytes <= _INT64_MAX:
+        raise InvalidInput(f"{size_bytes} is not a number of bytes")
+
+
 def check_committed_offset(offset: CommittedOffset) -> None:
     check_offset(offset.offset)
     if not _is_utf8(offset.metadata):

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from streamhouse.metadata.store import SegmentCommit
-from streamhouse.model.errors import InvalidInput, StaleEpoch
+from streamhouse.model.errors import Fenced, InvalidInput, StaleEpoch
 from streamhouse.model.names import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedPartition:
-    """A partition and its lease, as they are now; without a live lease nobody leads it."""
+    """A partition and its lease, as they are now; without a live lease nobody leads it. `next_offset` is where its
+    segments end, `durable_end` where its WAL objects do, if that is further."""
 
     log_start_offset: int
     next_offset: int
+    durable_end: int
     leader_agent_id: str | None
     epoch: int | None
     lease_is_live: bool
@@ -39,12 +41,29 @@ def is_leader(led: LedPartition | None, agent_id: str, epoch: int) -> bool:
     return led is not None and led.lease_is_live and led.leader_agent_id == agent_id and led.epoch == epoch
 
 
+def leadership_problem(
+    led: LedPartition | None, partition: TopicPartition, agent_id: str, epoch: int
+) -> StaleEpoch | None:
+    """Why this agent may not change the partition at this epoch; None if it may."""
+    if is_leader(led, agent_id, epoch):
+        return None
+    if led is None:
+        return StaleEpoch(f"partition {partition} is gone")
+    leader = f"{led.leader_agent_id!r} at epoch {led.epoch}" if led.lease_is_live else "nobody"
+    return StaleEpoch(f"{agent_id!r} at epoch {epoch} does not lead {partition}; {leader} does")
+
+
 def require_leader(led: LedPartition | None, partition: TopicPartition, agent_id: str, epoch: int) -> LedPartition:
-    problem = _leadership_problem(led, partition, agent_id, epoch)
+    problem = leadership_problem(led, partition, agent_id, epoch)
     if problem is not None:
         raise problem
     assert led is not None
     return led
+
+
+def require_no_leader(led: LedPartition, partition: TopicPartition) -> None:
+    if led.lease_is_live:
+        raise Fenced(f"{led.leader_agent_id!r} leads {partition} at epoch {led.epoch}", hint="stop that agent first")
 
 
 def require_forward(led: LedPartition, partition: TopicPartition, log_start_offset: int) -> None:
@@ -81,21 +100,10 @@ def judge_commits(
 def _commit_problem(
     commit: SegmentCommit, led: LedPartition | None, next_offsets: Mapping[TopicPartition, int]
 ) -> StaleEpoch | None:
-    problem = _leadership_problem(led, commit.partition, commit.agent_id, commit.epoch)
+    problem = leadership_problem(led, commit.partition, commit.agent_id, commit.epoch)
     if problem is None and commit.segment.base_offset != next_offsets[commit.partition]:
         return StaleEpoch(
             f"the next offset of {commit.partition} is {next_offsets[commit.partition]}, "
             f"so a segment cannot start at {commit.segment.base_offset}"
         )
     return problem
-
-
-def _leadership_problem(
-    led: LedPartition | None, partition: TopicPartition, agent_id: str, epoch: int
-) -> StaleEpoch | None:
-    if is_leader(led, agent_id, epoch):
-        return None
-    if led is None:
-        return StaleEpoch(f"partition {partition} is gone")
-    leader = f"{led.leader_agent_id!r} at epoch {led.epoch}" if led.lease_is_live else "nobody"
-    return StaleEpoch(f"{agent_id!r} at epoch {epoch} does not lead {partition}; {leader} does")

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from streamhouse.metadata.cluster import ClusterStore
 from streamhouse.metadata.groups import CommittedOffset as CommittedOffset
 from streamhouse.metadata.groups import CoordinatorStore
+from streamhouse.metadata.wal_objects import WalObjectStore
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 
@@ -49,12 +51,15 @@ class SegmentCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRow:
-    """A partition's committed state. `epochs` is its leadership history: (epoch, first offset), oldest first."""
+    """A partition's committed state. `epochs` is its leadership history: (epoch, first offset), oldest first.
+
+    `durable_end` is where its WAL objects end, or its segments if those end later."""
 
     topic: str
     partition: TopicPartition
     log_start_offset: int
     next_offset: int
+    durable_end: int
     producer_state: bytes
     epochs: tuple[tuple[int, int], ...]
 
@@ -65,6 +70,16 @@ class Lease:
     agent_id: str
     epoch: int
     expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochStart:
+    """A leader is about to write: its epoch's records start at `offset`, and before they are in segments they will be
+    on the agent's own disk (`in_local_wal`) or in WAL objects."""
+
+    lease: Lease
+    offset: int
+    in_local_wal: bool
 
 
 class TopicStore(Protocol):
@@ -86,16 +101,17 @@ class SegmentStore(Protocol):
     async def load_partitions(self, partitions: Sequence[TopicPartition]) -> list[PartitionRow]:
         """In the order asked; NotFound if one is gone."""
 
-    async def load_segments(self, partition: TopicPartition) -> list[SegmentRow]:
-        """By base offset."""
+    async def load_segments(self, partitions: Sequence[TopicPartition]) -> list[list[SegmentRow]]:
+        """In the order asked, each by base offset."""
 
     async def commit_segments(self, commits: Sequence[SegmentCommit]) -> list[Exception | None]:
         """All in one transaction, each judged on its own: None when registered (now or by an earlier try with the
         same commit id), else StaleEpoch (lease not ours at that epoch, partition gone, or next offset elsewhere)."""
 
-    async def begin_epochs(self, agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
-        """Note where each lease's epoch starts, in one transaction. Repeating it changes nothing, and a lease that is
-        no longer the agent's at that epoch is passed over."""
+    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+        """Note where each lease's epoch starts, and set the partition's `wal_agent_id` (`cluster.Placement`) to the
+        agent or to nobody, in one transaction. Repeating it changes nothing, and a lease that is no longer the agent's
+        at that epoch is passed over."""
 
     async def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int
@@ -115,15 +131,17 @@ class LeaseStore(Protocol):
     async def acquire_leases(
         self, agent_id: str, partitions: Sequence[TopicPartition], ttl_ms: int
     ) -> list[Lease | None]:
-        """In the order asked; None where another agent's lease is live or the partition is gone. Each grant is a new
-        leadership: the epoch grows by one, also when the same agent (a new process of it) takes it again."""
+        """In the order asked; None where another agent's lease is live, another agent's own disk may hold acknowledged
+        records of it (`wal_agent_id`), or the partition is gone. Each grant is a new leadership: the epoch grows by
+        one, also when the same agent (a new process of it) takes it again."""
 
     async def renew_leases(self, agent_id: str, leases: Sequence[Lease], ttl_ms: int) -> list[Lease | None]:
         """In the order asked: extends those still held at that epoch and not expired; None for the others. Epochs
         stay."""
 
-    async def release_leases(self, agent_id: str, leases: Sequence[Lease]) -> None:
-        """Expire now, keeping the rows and so the epochs. Leases of others are left alone."""
+    async def release_leases(self, agent_id: str, leases: Sequence[Lease], *, drained: bool) -> None:
+        """Expire now, keeping the rows and so the epochs. Leases of others are left alone. `drained`: the agent's own
+        disk holds nothing of them that is not in the object store, so anybody may lead them (`wal_agent_id` is "")."""
 
 
 class ProducerIdStore(Protocol):
@@ -131,7 +149,9 @@ class ProducerIdStore(Protocol):
         """The first of `count` ids that nobody else gets, ever."""
 
 
-class MetadataStore(TopicStore, SegmentStore, LeaseStore, ProducerIdStore, CoordinatorStore, Protocol):
+class MetadataStore(
+    TopicStore, SegmentStore, LeaseStore, ProducerIdStore, CoordinatorStore, ClusterStore, WalObjectStore, Protocol
+):
     """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""
 
     async def cluster_id(self) -> str:

@@ -9,7 +9,17 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, PostgresKind, acquire, make_topic, segment_commit
+from behaviour.metadata_stores import (
+    AGENT,
+    OTHER,
+    TTL_MS,
+    PostgresKind,
+    acquire,
+    epoch_start,
+    make_topic,
+    segment_commit,
+    segments_of,
+)
 from services.postgres import PASSWORD, OwnPostgresServer
 from services.proxy import Proxy, proxy_before
 from streamhouse.metadata.postgres import database as postgres_database
@@ -75,7 +85,7 @@ async def test_every_other_call_survives_a_lost_answer(postgres_dsn: str) -> Non
         lease = await acquire(store, partition)
         assert lease.epoch == 2  # the first grant took effect: its epoch is used up
         for call in (
-            lambda: store.begin_epochs(AGENT, [(lease, 0)]),
+            lambda: store.begin_epochs(AGENT, [epoch_start(lease, 0)]),
             lambda: store.renew_leases(AGENT, [lease], TTL_MS),
             lambda: store.set_topic_config(partition.topic_id, {"retention.ms": "1"}),
             lambda: store.allocate_producer_ids(10),
@@ -83,7 +93,7 @@ async def test_every_other_call_survives_a_lost_answer(postgres_dsn: str) -> Non
             lambda: store.advance_log_start(partition, AGENT, lease.epoch, 10),
             lambda: store.list_topics(),
             lambda: store.cluster_id(),
-            lambda: store.release_leases(AGENT, [lease]),
+            lambda: store.release_leases(AGENT, [lease], drained=True),
         ):
             proxy.lose_answer_to(COMMIT)
             await call()
@@ -165,6 +175,7 @@ async def test_many_processes_that_open_an_empty_database_at_once_migrate_it_onc
     assert await PostgresKind(postgres_dsn).query("SELECT version, name FROM schema_migrations") == [
         (1, "initial"),
         (2, "groups"),
+        (3, "cluster"),
     ]
     for store in stores:
         await store.close()
@@ -282,7 +293,7 @@ async def test_a_commit_waits_for_a_takeover_that_is_under_way_and_then_loses(po
     await takeover.commit()
     (answer,) = await committing
     assert isinstance(answer, StaleEpoch)
-    assert await store.load_segments(partition) == []
+    assert await segments_of(store, partition) == []
     await successor.close()
     await store.close()
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from behaviour.metadata_stores import acquire, make_topic, segment_commit
+from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, acquire, make_topic, segment_commit, segments_of
 from services.clock import ManualClock
+from streamhouse.metadata.migrations import load_migrations
 from streamhouse.metadata.sqlite import database as sqlite_database
 from streamhouse.metadata.sqlite.store import SqliteMetadataStore
 from streamhouse.model.errors import CorruptData, InvalidConfig, MetadataUnavailable
@@ -91,7 +92,7 @@ async def test_a_full_disk_is_unavailable_and_nothing_is_half_done(tmp_path: Pat
             await store.commit_segments(commits)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert await store.load_segments(partition) == []
+    assert await segments_of(store, partition) == []
     assert await store.commit_segments(commits) == [None] * 2000
     await store.close()
 
@@ -117,9 +118,34 @@ async def test_processes_that_open_a_new_file_at_once_migrate_it_once(tmp_path: 
         assert connection.execute("SELECT version, name FROM schema_migrations").fetchall() == [
             (1, "initial"),
             (2, "groups"),
+            (3, "cluster"),
         ]
     for store in stores:
         await store.close()
+
+
+async def test_a_database_from_before_clusters_keeps_its_partitions_for_the_agents_that_led_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(sqlite_database, "load_migrations", lambda package: load_migrations(package)[:2])
+        await (await open_store(tmp_path / "m.db")).close()
+    topic_id = "11111111-1111-4111-8111-111111111111"
+    with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as connection:
+        connection.execute("INSERT INTO topics VALUES (?, 'orders', 2, '{}', 1)", (topic_id,))
+        for number in range(2):
+            connection.execute(
+                "INSERT INTO partitions (topic_id, partition_id, topic) VALUES (?, ?, 'orders')", (topic_id, number)
+            )
+        connection.execute("INSERT INTO partition_leases VALUES ('orders', 0, ?, 0, 0, 5)", (AGENT,))
+    store = await open_store(tmp_path / "m.db")
+    led, free = [row.partition for row in await store.list_placements()]
+    assert [row.wal_agent_id for row in await store.list_placements()] == [AGENT, ""]
+    refused, granted = await store.acquire_leases(OTHER, [led, free], TTL_MS)
+    assert refused is None
+    assert granted is not None
+    assert (await acquire(store, led)).epoch == 6
+    await store.close()
 
 
 async def test_a_closed_store_says_so_and_may_be_closed_again(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """A small pool of PostgreSQL connections: transactions go in, rows come out, errors become ours.
 
 Every transaction locks in one order, so that none waits for another in a circle: topics, then partitions (by topic id
-and number), then leases (by topic name and number), then the rest."""
+and number), then leases (by topic name and number), then transfers (by id), then WAL objects with their ranges, then
+the rest."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -32,7 +34,7 @@ _SERVER_SETTINGS = {
     "statement_timeout": "10s",
     "lock_timeout": "5s",
     # A process that is stopped in the middle of a transaction must not keep its successor waiting.
-    "idle_in_transaction_session_timeout": "10s",
+    "idle_in_transaction_session_timeout": "3s",
 }
 
 # The server rolled back, or we cannot know what it did; either way the same call may be made again.
@@ -41,6 +43,13 @@ _ROLLED_BACK = (pg.TransactionRollbackError, pg.InvalidCachedStatementError)
 # Classes of SQLSTATE that are about the server's state and not about the statement.
 _NOT_NOW_CLASSES = ("08", "25", "40", "53", "55", "57", "58")
 _REFUSED = (pg.InvalidAuthorizationSpecificationError, pg.InvalidCatalogNameError, pg.InsufficientPrivilegeError)
+
+
+async def connect(dsn: str) -> Connection:
+    """One connection of its own, beside the pool."""
+    return await asyncpg.connect(
+        dsn, timeout=_CONNECT_SECONDS, command_timeout=_COMMAND_SECONDS, server_settings=_SERVER_SETTINGS
+    )
 
 
 class Database:
@@ -114,8 +123,10 @@ class Database:
                 result = await work(connection)
                 await transaction.commit()
             except (asyncio.CancelledError, *_LOST):
-                # A rollback would wait for a server that may not answer; without us it rolls back by itself.
-                connection.terminate()
+                # A rollback would wait for a server that may not answer; without us it rolls back by itself. If the
+                # pool has noticed before us, there is nothing left to end, and what happened first is what to tell.
+                with suppress(pg.InterfaceError):
+                    connection.terminate()
                 raise
             except BaseException:
                 await transaction.rollback()

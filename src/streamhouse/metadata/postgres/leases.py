@@ -8,7 +8,7 @@ from uuid import UUID
 
 from streamhouse.metadata.checks import check_text, check_ttl
 from streamhouse.metadata.postgres.database import Connection, Database
-from streamhouse.metadata.postgres.partitions import columns, hold_partitions, to_partition
+from streamhouse.metadata.postgres.partitions import columns, lock_partitions, to_partition
 from streamhouse.metadata.store import Lease
 from streamhouse.model.names import TopicPartition
 
@@ -47,6 +47,14 @@ _RELEASE = """
         USING (topic_id, partition_id)
     WHERE l.topic = p.topic AND l.partition_id = p.partition_id AND l.leader_agent_id = $4 AND l.epoch = held.epoch
 """
+# What an agent says of its own disk counts only for what it was the last to lead.
+_FORGET_WAL = """
+    UPDATE partitions p SET wal_agent_id = ''
+    FROM partition_leases l, unnest($1::uuid[], $2::int[], $3::bigint[]) AS held (topic_id, partition_id, epoch)
+    WHERE p.topic_id = held.topic_id AND p.partition_id = held.partition_id AND p.wal_agent_id = $4
+        AND l.topic = p.topic AND l.partition_id = p.partition_id
+        AND l.leader_agent_id = $4 AND l.epoch = held.epoch
+"""
 
 
 class PostgresLeases:
@@ -60,13 +68,16 @@ class PostgresLeases:
         check_ttl(ttl_ms)
 
         async def work(connection: Connection) -> list[Lease | None]:
-            there = await hold_partitions(connection, partitions)
-            rows = await connection.fetch(
-                _ACQUIRE, [topic for topic, _ in there], [partition for _, partition in there], agent_id, ttl_ms
-            )
+            # Locked, so that the leader that we may take over from cannot begin to write to its own disk meanwhile.
+            open_to_us = {
+                (row["topic"], row["partition_id"]): to_partition(row)
+                for row in await lock_partitions(connection, partitions)
+                if row["wal_agent_id"] in ("", agent_id)
+            }
+            topics, numbers = [topic for topic, _ in open_to_us], [number for _, number in open_to_us]
             granted = {}
-            for row in rows:
-                partition = there[row["topic"], row["partition_id"]]
+            for row in await connection.fetch(_ACQUIRE, topics, numbers, agent_id, ttl_ms):
+                partition = open_to_us[row["topic"], row["partition_id"]]
                 granted[partition] = _to_lease(partition, agent_id, row)
             return [granted.get(partition) for partition in partitions]
 
@@ -86,10 +97,14 @@ class PostgresLeases:
 
         return await self._database.transact(work)
 
-    async def release_leases(self, agent_id: str, leases: Sequence[Lease]) -> None:
+    async def release_leases(self, agent_id: str, leases: Sequence[Lease], *, drained: bool) -> None:
         async def work(connection: Connection) -> None:
             held = _held(leases)
+            if drained:
+                await lock_partitions(connection, (lease.partition for lease in leases))
             await connection.execute(_LOCK_HELD, *held, agent_id)
+            if drained:
+                await connection.execute(_FORGET_WAL, *held, agent_id)
             await connection.execute(_RELEASE, *held, agent_id)
 
         await self._database.transact(work)

@@ -10,12 +10,13 @@ from streamhouse.metadata.checks import check_commits, check_count, check_offset
 from streamhouse.metadata.leadership import is_leader, judge_commits, require_forward, require_leader
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.partitions import columns, lock_led, to_partition
-from streamhouse.metadata.store import Lease, PartitionRow, SegmentCommit, SegmentRow
+from streamhouse.metadata.store import EpochStart, PartitionRow, SegmentCommit, SegmentRow
 from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
 
 _LOAD_PARTITIONS = """
-    SELECT p.topic_id, p.partition_id, p.topic, p.log_start_offset, p.high_watermark, p.producer_state,
+    SELECT p.topic_id, p.partition_id, p.topic, p.log_start_offset, p.high_watermark,
+        greatest(p.high_watermark, p.wal_end) AS durable_end, p.producer_state,
         coalesce(history.epochs, '{}') AS epochs, coalesce(history.starts, '{}') AS starts
     FROM partitions p
     JOIN unnest($1::uuid[], $2::int[]) AS asked (topic_id, partition_id) USING (topic_id, partition_id)
@@ -25,9 +26,10 @@ _LOAD_PARTITIONS = """
     ) AS history ON true
 """
 _LOAD_SEGMENTS = """
-    SELECT base_offset, end_offset, record_count, size_bytes, min_timestamp, max_timestamp,
+    SELECT topic_id, partition_id, base_offset, end_offset, record_count, size_bytes, min_timestamp, max_timestamp,
         epoch, object_key, checksum, created_at
-    FROM segments WHERE topic_id = $1 AND partition_id = $2 ORDER BY base_offset
+    FROM segments JOIN unnest($1::uuid[], $2::int[]) AS asked (topic_id, partition_id) USING (topic_id, partition_id)
+    ORDER BY base_offset
 """
 _INSERT_SEGMENTS = """
     INSERT INTO segments (topic_id, partition_id, topic, base_offset, end_offset, record_count, size_bytes,
@@ -51,6 +53,11 @@ _BEGIN_EPOCHS = """
     INSERT INTO leader_epochs (topic_id, partition_id, epoch, start_offset)
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[]) ON CONFLICT DO NOTHING
 """
+_SET_WAL_AGENTS = """
+    UPDATE partitions p SET wal_agent_id = new.wal_agent_id
+    FROM unnest($1::uuid[], $2::int[], $3::text[]) AS new (topic_id, partition_id, wal_agent_id)
+    WHERE p.topic_id = new.topic_id AND p.partition_id = new.partition_id AND p.wal_agent_id <> new.wal_agent_id
+"""
 _DROP_SEGMENTS = """
     WITH dropped AS (
         DELETE FROM segments WHERE topic_id = $1 AND partition_id = $2 AND end_offset <= $3 RETURNING *
@@ -59,6 +66,12 @@ _DROP_SEGMENTS = """
         ON CONFLICT DO NOTHING
     )
     SELECT * FROM dropped ORDER BY base_offset
+"""
+# In order, as several agents may forget the same ones.
+_FORGET_GARBAGE = """
+    DELETE FROM garbage WHERE object_key IN (
+        SELECT object_key FROM garbage WHERE object_key = ANY($1::text[]) ORDER BY object_key FOR UPDATE
+    )
 """
 
 
@@ -77,10 +90,12 @@ class PostgresSegments:
 
         return await self._database.transact(work)
 
-    async def load_segments(self, partition: TopicPartition) -> list[SegmentRow]:
-        async def work(connection: Connection) -> list[SegmentRow]:
-            rows = await connection.fetch(_LOAD_SEGMENTS, partition.topic_id, partition.partition)
-            return [_to_segment(row) for row in rows]
+    async def load_segments(self, partitions: Sequence[TopicPartition]) -> list[list[SegmentRow]]:
+        async def work(connection: Connection) -> list[list[SegmentRow]]:
+            found: dict[TopicPartition, list[SegmentRow]] = {partition: [] for partition in partitions}
+            for row in await connection.fetch(_LOAD_SEGMENTS, *columns(found)):
+                found[to_partition(row)].append(_to_segment(row))
+            return [found[partition] for partition in partitions]
 
         return await self._database.transact(work)
 
@@ -109,21 +124,21 @@ class PostgresSegments:
 
         return await self._database.transact(work)
 
-    async def begin_epochs(self, agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
-        for _, start_offset in starts:
-            check_offset(start_offset)
+    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+        for start in starts:
+            check_offset(start.offset)
 
         async def work(connection: Connection) -> None:
-            led = await lock_led(connection, (lease.partition for lease, _ in starts))
-            ours = [
-                (lease, start) for lease, start in starts if is_leader(led.get(lease.partition), agent_id, lease.epoch)
-            ]
+            led = await lock_led(connection, (start.lease.partition for start in starts))
+            ours = [start for start in starts if is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch)]
             await connection.execute(
                 _BEGIN_EPOCHS,
-                *columns(lease.partition for lease, _ in ours),
-                [lease.epoch for lease, _ in ours],
-                [start for _, start in ours],
+                *columns(start.lease.partition for start in ours),
+                [start.lease.epoch for start in ours],
+                [start.offset for start in ours],
             )
+            wal_agents = {start.lease.partition: agent_id if start.in_local_wal else "" for start in ours}
+            await connection.execute(_SET_WAL_AGENTS, *columns(wal_agents), list(wal_agents.values()))
 
         await self._database.transact(work)
 
@@ -160,7 +175,7 @@ class PostgresSegments:
 
     async def forget_garbage(self, keys: Sequence[str]) -> None:
         async def work(connection: Connection) -> None:
-            await connection.execute("DELETE FROM garbage WHERE object_key = ANY($1::text[])", list(keys))
+            await connection.execute(_FORGET_GARBAGE, list(keys))
 
         await self._database.transact(work)
 
@@ -188,6 +203,7 @@ def _to_partition(row: Any) -> PartitionRow:
         partition=to_partition(row),
         log_start_offset=row["log_start_offset"],
         next_offset=row["high_watermark"],
+        durable_end=row["durable_end"],
         producer_state=row["producer_state"],
         epochs=tuple(zip(row["epochs"], row["starts"], strict=True)),
     )

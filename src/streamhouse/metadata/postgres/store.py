@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.cluster_id import new_cluster_id
+from streamhouse.metadata.postgres.agents import PostgresAgents
+from streamhouse.metadata.postgres.changes import ChangeListener
 from streamhouse.metadata.postgres.coordinators import PostgresCoordinators
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.groups import PostgresGroups
 from streamhouse.metadata.postgres.leases import PostgresLeases
+from streamhouse.metadata.postgres.placements import PostgresPlacements
 from streamhouse.metadata.postgres.segments import PostgresSegments
 from streamhouse.metadata.postgres.topics import PostgresTopics
+from streamhouse.metadata.postgres.transfers import PostgresTransfers
+from streamhouse.metadata.postgres.wal_objects import PostgresWalObjects
 
 
-class PostgresMetadataStore(PostgresTopics, PostgresSegments, PostgresLeases, PostgresCoordinators, PostgresGroups):
-    def __init__(self, database: Database) -> None:
+class PostgresMetadataStore(
+    PostgresTopics,
+    PostgresSegments,
+    PostgresLeases,
+    PostgresCoordinators,
+    PostgresGroups,
+    PostgresAgents,
+    PostgresPlacements,
+    PostgresTransfers,
+    PostgresWalObjects,
+):
+    def __init__(self, database: Database, listener: ChangeListener) -> None:
         self._database = database
+        self._listener = listener
 
     @classmethod
     async def open(cls, dsn: str) -> PostgresMetadataStore:
         """The database must exist; its schema is brought up to date."""
-        return cls(await Database.open(dsn))
+        return cls(await Database.open(dsn), ChangeListener(dsn))
 
     async def allocate_producer_ids(self, count: int) -> int:
         check_count("producer ids", count)
@@ -44,5 +63,9 @@ class PostgresMetadataStore(PostgresTopics, PostgresSegments, PostgresLeases, Po
 
         return await self._database.transact(work)
 
+    def subscribe(self, changed: Callable[[Change], None]) -> Callable[[], None]:
+        return self._listener.subscribe(changed)
+
     async def close(self) -> None:
+        await self._listener.close()
         await self._database.close()

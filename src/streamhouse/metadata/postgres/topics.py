@@ -84,13 +84,16 @@ class PostgresTopics:
             await connection.execute(
                 "SELECT FROM partition_leases WHERE topic = $1 ORDER BY topic, partition_id FOR UPDATE", name
             )
+            await connection.execute(
+                "SELECT FROM partition_transfers WHERE topic_id = $1 ORDER BY transfer_id FOR UPDATE", topic_id
+            )
             await connection.execute("DELETE FROM partition_leases WHERE topic = $1", name)
             await connection.execute(
                 "INSERT INTO garbage (object_key, unreferenced_since)"
                 " SELECT object_key, now_ms() FROM segments WHERE topic_id = $1 ON CONFLICT DO NOTHING",
                 topic_id,
             )
-            # Partitions, segments, epochs and group offsets go with it, by their foreign keys.
+            # Partitions, segments, epochs, WAL ranges, transfers and group offsets go with it, by their foreign keys.
             await connection.execute("DELETE FROM topics WHERE topic_id = $1", topic_id)
 
         await self._database.transact(work)

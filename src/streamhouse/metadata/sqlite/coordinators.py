@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from streamhouse.metadata.checks import check_text, check_ttl
+from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.coordination import CoordinatedShard, check_shards, require_coordinator
 from streamhouse.metadata.groups import ShardLease
 from streamhouse.metadata.sqlite.database import Database
@@ -41,7 +42,7 @@ class SqliteCoordinators:
             granted = {shard: _acquire(connection, agent_id, shard, now_ms, ttl_ms) for shard in dict.fromkeys(shards)}
             return [granted[shard] for shard in shards]
 
-        return await self._database.write(work)
+        return await self._database.write(work, Change.LEASES)
 
     async def renew_shards(self, agent_id: str, leases: Sequence[ShardLease], ttl_ms: int) -> list[ShardLease | None]:
         check_ttl(ttl_ms)
@@ -58,7 +59,7 @@ class SqliteCoordinators:
                 _RELEASE, ({"shard": lease.shard, "agent_id": agent_id, "epoch": lease.epoch} for lease in leases)
             )
 
-        await self._database.write(work)
+        await self._database.write(work, Change.LEASES)
 
 
 def require_lease(connection: sqlite3.Connection, lease: ShardLease, now_ms: int) -> None:

@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.migrations import Migration, due_migrations, load_migrations
+from streamhouse.metadata.subscribers import Subscribers
 from streamhouse.model.errors import CorruptData, InvalidInput, MetadataUnavailable
 from streamhouse.runtime.clock import Clock
 
@@ -44,6 +46,7 @@ class Database:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._connection: sqlite3.Connection | None = None
         self._closed = False
+        self.subscribers = Subscribers()
 
     async def open(self) -> None:
         try:
@@ -56,9 +59,18 @@ class Database:
         """Run `work` on one snapshot."""
         return await self._on_thread(lambda: self._transact("BEGIN", work))
 
-    async def write(self, work: Work[T]) -> T:
-        """Run `work` alone among writers; what it did is on disk when this returns, or undone when it raises."""
-        return await self._on_thread(lambda: self._transact("BEGIN IMMEDIATE", work))
+    async def write(self, work: Work[T], *changes: Change) -> T:
+        """Run `work` alone among writers; what it did is on disk when this returns, or undone when it raises. If it did
+        something, subscribers are told of `changes`."""
+
+        def counted(connection: sqlite3.Connection) -> tuple[T, int]:
+            before = connection.total_changes
+            return work(connection), connection.total_changes - before
+
+        result, changed_rows = await self._on_thread(lambda: self._transact("BEGIN IMMEDIATE", counted))
+        if changed_rows:
+            self.subscribers.report(*changes)
+        return result
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

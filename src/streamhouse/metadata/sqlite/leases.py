@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from streamhouse.metadata.checks import check_text, check_ttl
+from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.store import Lease
 from streamhouse.model.names import TopicPartition
@@ -26,10 +27,20 @@ _RELEASE = """
     AND topic = (SELECT topic FROM partitions WHERE topic_id = :topic_id AND partition_id = :partition)
     AND leader_agent_id = :agent_id AND epoch = :epoch
 """
+# What an agent says of its own disk counts only for what it was the last to lead.
+_FORGET_WAL = """
+    UPDATE partitions SET wal_agent_id = ''
+    WHERE topic_id = :topic_id AND partition_id = :partition AND wal_agent_id = :agent_id AND EXISTS (
+        SELECT 1 FROM partition_leases l
+        WHERE l.topic = partitions.topic AND l.partition_id = partitions.partition_id
+        AND l.leader_agent_id = :agent_id AND l.epoch = :epoch
+    )
+"""
 _ACQUIRE = """
     INSERT INTO partition_leases (topic, partition_id, leader_agent_id, lease_expires_at, acquired_at, epoch)
     SELECT topic, partition_id, :agent_id, :expires_at, :now, 1
-    FROM partitions WHERE topic_id = :topic_id AND partition_id = :partition
+    FROM partitions
+    WHERE topic_id = :topic_id AND partition_id = :partition AND wal_agent_id IN ('', :agent_id)
     ON CONFLICT (topic, partition_id) DO UPDATE SET
         leader_agent_id = excluded.leader_agent_id, lease_expires_at = excluded.lease_expires_at,
         acquired_at = excluded.acquired_at, epoch = epoch + 1
@@ -56,7 +67,7 @@ class SqliteLeases:
             }
             return [granted[partition] for partition in partitions]
 
-        return await self._database.write(work)
+        return await self._database.write(work, Change.LEASES)
 
     async def renew_leases(self, agent_id: str, leases: Sequence[Lease], ttl_ms: int) -> list[Lease | None]:
         check_ttl(ttl_ms)
@@ -67,13 +78,15 @@ class SqliteLeases:
 
         return await self._database.write(work)
 
-    async def release_leases(self, agent_id: str, leases: Sequence[Lease]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                _RELEASE, (_named(lease.partition, agent_id=agent_id, epoch=lease.epoch) for lease in leases)
-            )
+    async def release_leases(self, agent_id: str, leases: Sequence[Lease], *, drained: bool) -> None:
+        held = [_named(lease.partition, agent_id=agent_id, epoch=lease.epoch) for lease in leases]
 
-        await self._database.write(work)
+        def work(connection: sqlite3.Connection) -> None:
+            if drained:
+                connection.executemany(_FORGET_WAL, held)
+            connection.executemany(_RELEASE, held)
+
+        await self._database.write(work, Change.LEASES)
 
 
 def _acquire(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from streamhouse.metadata.checks import check_commits, check_count, check_offset
-from streamhouse.metadata.leadership import LedPartition, is_leader, judge_commits, require_forward, require_leader
+from streamhouse.metadata.cluster import Change
+from streamhouse.metadata.leadership import is_leader, judge_commits, require_forward, require_leader
 from streamhouse.metadata.sqlite.database import Database
-from streamhouse.metadata.store import Lease, PartitionRow, SegmentCommit, SegmentRow
+from streamhouse.metadata.sqlite.partitions import find_led, key_of
+from streamhouse.metadata.store import EpochStart, PartitionRow, SegmentCommit, SegmentRow
 from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
 
@@ -28,12 +30,10 @@ class SqliteSegments:
             lambda connection: [_load_partition(connection, partition) for partition in partitions]
         )
 
-    async def load_segments(self, partition: TopicPartition) -> list[SegmentRow]:
-        def work(connection: sqlite3.Connection) -> list[SegmentRow]:
-            rows = connection.execute(f"{_SELECT_SEGMENTS} ORDER BY base_offset", _key(partition))
-            return [_to_segment(row) for row in rows]
-
-        return await self._database.read(work)
+    async def load_segments(self, partitions: Sequence[TopicPartition]) -> list[list[SegmentRow]]:
+        return await self._database.read(
+            lambda connection: [_load_segments(connection, partition) for partition in partitions]
+        )
 
     async def commit_segments(self, commits: Sequence[SegmentCommit]) -> list[Exception | None]:
         check_commits(commits)
@@ -42,7 +42,7 @@ class SqliteSegments:
             now_ms = self._database.now_ms()
             verdict = judge_commits(
                 commits,
-                _find_led(connection, {commit.partition for commit in commits}, now_ms),
+                find_led(connection, {commit.partition for commit in commits}, now_ms),
                 _find_registered(connection, commits),
             )
             connection.executemany(
@@ -55,7 +55,7 @@ class SqliteSegments:
             connection.executemany(
                 "UPDATE partitions SET high_watermark = ?, producer_state = ? WHERE topic_id = ? AND partition_id = ?",
                 (
-                    (commit.segment.end_offset, commit.producer_state, *_key(commit.partition))
+                    (commit.segment.end_offset, commit.producer_state, *key_of(commit.partition))
                     for commit in verdict.final_commits()
                 ),
             )
@@ -63,32 +63,33 @@ class SqliteSegments:
 
         return await self._database.write(work)
 
-    async def begin_epochs(self, agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
-        for _, start_offset in starts:
-            check_offset(start_offset)
+    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+        for start in starts:
+            check_offset(start.offset)
 
         def work(connection: sqlite3.Connection) -> None:
-            led = _find_led(connection, {lease.partition for lease, _ in starts}, self._database.now_ms())
+            led = find_led(connection, {start.lease.partition for start in starts}, self._database.now_ms())
+            ours = [start for start in starts if is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch)]
             connection.executemany(
                 "INSERT INTO leader_epochs (topic_id, partition_id, epoch, start_offset) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
-                (
-                    (*_key(lease.partition), lease.epoch, start_offset)
-                    for lease, start_offset in starts
-                    if is_leader(led.get(lease.partition), agent_id, lease.epoch)
-                ),
+                ((*key_of(start.lease.partition), start.lease.epoch, start.offset) for start in ours),
+            )
+            connection.executemany(
+                "UPDATE partitions SET wal_agent_id = ? WHERE topic_id = ? AND partition_id = ?",
+                ((agent_id if start.in_local_wal else "", *key_of(start.lease.partition)) for start in ours),
             )
 
-        await self._database.write(work)
+        await self._database.write(work, Change.LEASES)
 
     async def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int
     ) -> list[SegmentRow]:
         def work(connection: sqlite3.Connection) -> list[SegmentRow]:
             now_ms = self._database.now_ms()
-            led = _find_led(connection, {partition}, now_ms).get(partition)
+            led = find_led(connection, {partition}, now_ms).get(partition)
             require_forward(require_leader(led, partition, agent_id, epoch), partition, log_start_offset)
-            below = (*_key(partition), log_start_offset)
+            below = (*key_of(partition), log_start_offset)
             dropped = connection.execute(
                 f"{_SELECT_SEGMENTS} AND end_offset <= ? ORDER BY base_offset", below
             ).fetchall()
@@ -102,7 +103,7 @@ class SqliteSegments:
             )
             connection.execute(
                 "UPDATE partitions SET log_start_offset = ? WHERE topic_id = ? AND partition_id = ?",
-                (log_start_offset, *_key(partition)),
+                (log_start_offset, *key_of(partition)),
             )
             return [_to_segment(row) for row in dropped]
 
@@ -130,49 +131,31 @@ class SqliteSegments:
 
 def _load_partition(connection: sqlite3.Connection, partition: TopicPartition) -> PartitionRow:
     row = connection.execute(
-        "SELECT topic, log_start_offset, high_watermark, producer_state FROM partitions"
+        "SELECT topic, log_start_offset, high_watermark, max(high_watermark, wal_end), producer_state FROM partitions"
         " WHERE topic_id = ? AND partition_id = ?",
-        _key(partition),
+        key_of(partition),
     ).fetchone()
     if row is None:
         raise NotFound(f"no partition {partition}")
-    topic, log_start_offset, next_offset, producer_state = row
+    topic, log_start_offset, next_offset, durable_end, producer_state = row
     epochs = connection.execute(
         "SELECT epoch, start_offset FROM leader_epochs WHERE topic_id = ? AND partition_id = ? ORDER BY epoch",
-        _key(partition),
+        key_of(partition),
     )
     return PartitionRow(
         topic=topic,
         partition=partition,
         log_start_offset=log_start_offset,
         next_offset=next_offset,
+        durable_end=durable_end,
         producer_state=producer_state,
         epochs=tuple(epochs),
     )
 
 
-def _find_led(
-    connection: sqlite3.Connection, partitions: Iterable[TopicPartition], now_ms: int
-) -> dict[TopicPartition, LedPartition]:
-    """By topic id: the lease of a topic that was made again under the same name is not found for the old one."""
-    found = {}
-    for partition in partitions:
-        row = connection.execute(
-            "SELECT p.log_start_offset, p.high_watermark, l.leader_agent_id, l.epoch, l.lease_expires_at"
-            " FROM partitions p LEFT JOIN partition_leases l ON l.topic = p.topic AND l.partition_id = p.partition_id"
-            " WHERE p.topic_id = ? AND p.partition_id = ?",
-            _key(partition),
-        ).fetchone()
-        if row is not None:
-            log_start_offset, next_offset, leader_agent_id, epoch, expires_at_ms = row
-            found[partition] = LedPartition(
-                log_start_offset=log_start_offset,
-                next_offset=next_offset,
-                leader_agent_id=leader_agent_id,
-                epoch=epoch,
-                lease_is_live=expires_at_ms is not None and expires_at_ms > now_ms,
-            )
-    return found
+def _load_segments(connection: sqlite3.Connection, partition: TopicPartition) -> list[SegmentRow]:
+    rows = connection.execute(f"{_SELECT_SEGMENTS} ORDER BY base_offset", key_of(partition))
+    return [_to_segment(row) for row in rows]
 
 
 def _find_registered(connection: sqlite3.Connection, commits: Sequence[SegmentCommit]) -> set[UUID]:
@@ -197,7 +180,7 @@ def _segment_values(commit: SegmentCommit, now_ms: int) -> tuple[int | str, ...]
         segment.checksum,
         str(commit.commit_id),
         now_ms,
-        *_key(commit.partition),
+        *key_of(commit.partition),
     )
 
 
@@ -214,7 +197,3 @@ def _to_segment(row: tuple[int, int, int, int, int, int, int, str, int, int]) ->
         checksum=row[8],
         created_at_ms=row[9],
     )
-
-
-def _key(partition: TopicPartition) -> tuple[str, int]:
-    return str(partition.topic_id), partition.partition

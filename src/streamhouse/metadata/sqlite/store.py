@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
 from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.cluster_id import new_cluster_id
+from streamhouse.metadata.sqlite.agents import SqliteAgents
 from streamhouse.metadata.sqlite.coordinators import SqliteCoordinators
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.groups import SqliteGroups
 from streamhouse.metadata.sqlite.leases import SqliteLeases
+from streamhouse.metadata.sqlite.placements import SqlitePlacements
 from streamhouse.metadata.sqlite.segments import SqliteSegments
 from streamhouse.metadata.sqlite.topics import SqliteTopics
+from streamhouse.metadata.sqlite.transfers import SqliteTransfers
+from streamhouse.metadata.sqlite.wal_objects import SqliteWalObjects
 from streamhouse.runtime.clock import Clock
 
 
-class SqliteMetadataStore(SqliteTopics, SqliteSegments, SqliteLeases, SqliteCoordinators, SqliteGroups):
+class SqliteMetadataStore(
+    SqliteTopics,
+    SqliteSegments,
+    SqliteLeases,
+    SqliteCoordinators,
+    SqliteGroups,
+    SqliteAgents,
+    SqlitePlacements,
+    SqliteTransfers,
+    SqliteWalObjects,
+):
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -46,6 +62,10 @@ class SqliteMetadataStore(SqliteTopics, SqliteSegments, SqliteLeases, SqliteCoor
             return str(cluster_id)
 
         return await self._database.write(work)
+
+    def subscribe(self, changed: Callable[[Change], None]) -> Callable[[], None]:
+        """Of what is done through this store: SQLite is for one process."""
+        return self._database.subscribers.add(changed)
 
     async def close(self) -> None:
         await self._database.close()

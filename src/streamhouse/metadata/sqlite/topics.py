@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from streamhouse.metadata.checks import check_config_text, check_count, check_text
+from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.model.errors import AlreadyExists, NotFound
 from streamhouse.model.topic import Topic
@@ -40,7 +41,7 @@ class SqliteTopics:
             )
             return _get_topic(connection, topic_id)
 
-        return await self._database.write(work)
+        return await self._database.write(work, Change.TOPICS)
 
     async def list_topics(self) -> list[Topic]:
         def work(connection: sqlite3.Connection) -> list[Topic]:
@@ -57,7 +58,7 @@ class SqliteTopics:
             )
             return _get_topic(connection, topic_id)
 
-        return await self._database.write(work)
+        return await self._database.write(work, Change.TOPICS)
 
     async def delete_topic(self, topic_id: UUID) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -68,10 +69,10 @@ class SqliteTopics:
                 (self._database.now_ms(), str(topic_id)),
             )
             connection.execute("DELETE FROM partition_leases WHERE topic = ?", (topic.name,))
-            # Partitions, segments, epochs and group offsets go with it, by their foreign keys.
+            # Partitions, segments, epochs, WAL ranges, transfers and group offsets go with it, by their foreign keys.
             connection.execute("DELETE FROM topics WHERE topic_id = ?", (str(topic_id),))
 
-        await self._database.write(work)
+        await self._database.write(work, Change.TOPICS)
 
 
 def _find_topic(connection: sqlite3.Connection, condition: str, value: str) -> Topic | None:

@@ -1,0 +1,94 @@
+"""Where partitions and coordinator shards are, in PostgreSQL, and what an operator says about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamhouse.metadata.checks import check_text
+from streamhouse.metadata.cluster import Placement, ShardPlacement
+from streamhouse.metadata.leadership import require_no_leader
+from streamhouse.metadata.postgres.database import Connection, Database
+from streamhouse.metadata.postgres.partitions import lock_led, to_partition
+from streamhouse.model.errors import NotFound
+from streamhouse.model.names import TopicPartition
+
+_LIST = """
+    SELECT p.topic, p.topic_id, p.partition_id, coalesce(l.leader_agent_id, '') AS agent_id,
+        coalesce(l.epoch, 0) AS epoch, coalesce(l.lease_expires_at - clock.now, 0) AS lease_left_ms,
+        p.wal_agent_id, p.pinned_to, p.log_start_offset, p.high_watermark,
+        greatest(p.high_watermark, p.wal_end) AS durable_end
+    FROM partitions p LEFT JOIN partition_leases l USING (topic, partition_id), (SELECT now_ms() AS now) AS clock
+    ORDER BY p.topic COLLATE "C", p.partition_id
+"""
+_LIST_SHARDS = """
+    SELECT shard, leader_agent_id, epoch,
+        CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - now_ms() END AS lease_left_ms
+    FROM coordinator_leases ORDER BY shard
+"""
+_PIN = "UPDATE partitions SET pinned_to = $3 WHERE topic_id = $1 AND partition_id = $2 RETURNING partition_id"
+_WAL_AGENT = "SELECT wal_agent_id FROM partitions WHERE topic_id = $1 AND partition_id = $2"
+_FORGET_WAL = "UPDATE partitions SET wal_agent_id = '' WHERE topic_id = $1 AND partition_id = $2"
+
+
+class PostgresPlacements:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_placements(self) -> list[Placement]:
+        async def work(connection: Connection) -> list[Placement]:
+            return [_to_placement(row) for row in await connection.fetch(_LIST)]
+
+        return await self._database.transact(work)
+
+    async def list_shard_placements(self) -> list[ShardPlacement]:
+        async def work(connection: Connection) -> list[ShardPlacement]:
+            return [_to_shard_placement(row) for row in await connection.fetch(_LIST_SHARDS)]
+
+        return await self._database.transact(work)
+
+    async def pin_partition(self, partition: TopicPartition, agent_id: str) -> None:
+        check_text("agent id", agent_id)
+
+        async def work(connection: Connection) -> None:
+            if await connection.fetchval(_PIN, partition.topic_id, partition.partition, agent_id) is None:
+                raise NotFound(f"no partition {partition}")
+
+        await self._database.transact(work)
+
+    async def elect_unclean(self, partition: TopicPartition) -> str:
+        key = (partition.topic_id, partition.partition)
+
+        async def work(connection: Connection) -> str:
+            led = (await lock_led(connection, [partition])).get(partition)
+            if led is None:
+                raise NotFound(f"no partition {partition}")
+            require_no_leader(led, partition)
+            given_up = await connection.fetchval(_WAL_AGENT, *key)
+            await connection.execute(_FORGET_WAL, *key)
+            return str(given_up)
+
+        return await self._database.transact(work)
+
+
+def _to_placement(row: Any) -> Placement:
+    return Placement(
+        topic=row["topic"],
+        partition=to_partition(row),
+        agent_id=row["agent_id"],
+        epoch=row["epoch"],
+        lease_left_ms=row["lease_left_ms"],
+        wal_agent_id=row["wal_agent_id"],
+        pinned_to=row["pinned_to"],
+        log_start_offset=row["log_start_offset"],
+        committed_end=row["high_watermark"],
+        durable_end=row["durable_end"],
+    )
+
+
+def _to_shard_placement(row: Any) -> ShardPlacement:
+    return ShardPlacement(
+        shard=row["shard"],
+        agent_id=row["leader_agent_id"],
+        epoch=row["epoch"],
+        lease_left_ms=row["lease_left_ms"],
+    )

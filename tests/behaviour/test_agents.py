@@ -1,0 +1,210 @@
+"""What every metadata store does with agents, line by line of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from behaviour.cluster import agent
+from behaviour.metadata_stores import AGENT, OTHER, MetadataStoreKind
+from streamhouse.metadata.store import MetadataStore
+from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
+
+
+async def test_a_registered_agent_is_listed_with_all_it_says_of_itself(metadata: MetadataStore) -> None:
+    row = await metadata.register_agent(agent(zone="zone-b", group="batch"), 0)
+    assert row.info == agent(zone="zone-b", group="batch")
+    assert (row.node_id, row.silent_ms, row.is_draining) == (1, 0, False)
+    assert row.started_at_ms > 0
+    (listed,) = await metadata.list_agents()
+    assert replace(listed, silent_ms=0) == row
+    assert listed.silent_ms < 60_000
+
+
+async def test_the_row_of_an_agent_has_the_columns_that_operators_know(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    row = await metadata.register_agent(agent(zone="zone-b", group="batch"), 0)
+    assert await metadata_kind.query(
+        "SELECT agent_id, address, availability_zone, agent_group, last_heartbeat, started_at FROM agents"
+    ) == [(AGENT, "agent-1:9094", "zone-b", "batch", row.started_at_ms, row.started_at_ms)]
+
+
+async def test_agents_are_listed_by_id(metadata: MetadataStore) -> None:
+    assert await metadata.list_agents() == []
+    for agent_id in ("b", "a", "C", "a-b", "a.b"):
+        await metadata.register_agent(agent(agent_id), 0)
+    assert [row.info.agent_id for row in await metadata.list_agents()] == ["C", "a", "a-b", "a.b", "b"]
+
+
+async def test_an_agent_is_silent_for_as_long_as_it_does_not_beat(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    await metadata.register_agent(agent(), 0)
+    await metadata.register_agent(agent(OTHER), 0)
+    await metadata_kind.pass_time(90_000)
+    assert await metadata.heartbeat_agent(OTHER)
+    dead, alive = await metadata.list_agents()
+    assert 90_000 <= dead.silent_ms < 150_000
+    assert alive.silent_ms < 60_000
+
+
+async def test_a_heartbeat_changes_nothing_else(metadata: MetadataStore, metadata_kind: MetadataStoreKind) -> None:
+    await metadata.register_agent(agent(), 0)
+    await metadata.drain_agent(AGENT)
+    (before,) = await metadata.list_agents()
+    assert await metadata.heartbeat_agent(AGENT)
+    (after,) = await metadata.list_agents()
+    assert replace(after, silent_ms=0) == replace(before, silent_ms=0)
+
+
+async def test_a_heartbeat_of_one_that_is_not_registered_says_so(metadata: MetadataStore) -> None:
+    assert not await metadata.heartbeat_agent(AGENT)
+    await metadata.register_agent(agent(), 0)
+    await metadata.deregister_agent(AGENT)
+    assert not await metadata.heartbeat_agent(AGENT)
+    assert await metadata.list_agents() == []
+
+
+async def test_an_agent_that_registers_again_replaces_what_it_said(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    first = await metadata.register_agent(agent(), 0)
+    await metadata.drain_agent(AGENT)
+    await metadata_kind.pass_time(90_000)
+    moved = replace(agent(zone="zone-c", group="batch"), address="elsewhere:1", kafka_address="elsewhere:2")
+    second = await metadata.register_agent(moved, 0)
+    assert second.info == moved
+    assert (second.node_id, second.is_draining) == (first.node_id, False)
+    (listed,) = await metadata.list_agents()
+    assert replace(listed, silent_ms=0) == second
+    assert listed.silent_ms < 60_000
+
+
+async def test_a_draining_agent_says_so_until_it_registers_again(metadata: MetadataStore) -> None:
+    await metadata.register_agent(agent(), 0)
+    await metadata.register_agent(agent(OTHER), 0)
+    for _ in range(2):
+        await metadata.drain_agent(AGENT)
+        assert [row.is_draining for row in await metadata.list_agents()] == [True, False]
+    row = (await metadata.list_agents())[0]
+    assert (row.info, row.node_id) == (agent(), 1)
+    await metadata.register_agent(agent(), 0)
+    assert [row.is_draining for row in await metadata.list_agents()] == [False, False]
+
+
+async def test_one_that_is_not_registered_cannot_be_drained(metadata: MetadataStore) -> None:
+    with pytest.raises(NotFound):
+        await metadata.drain_agent(AGENT)
+
+
+async def test_deregistering_takes_only_that_agent_and_may_be_repeated(metadata: MetadataStore) -> None:
+    await metadata.register_agent(agent(), 0)
+    await metadata.register_agent(agent(OTHER), 0)
+    for _ in range(2):
+        await metadata.deregister_agent(AGENT)
+    assert [row.info.agent_id for row in await metadata.list_agents()] == [OTHER]
+
+
+async def test_node_ids_are_given_out_from_one_and_stay_their_agents_own(metadata: MetadataStore) -> None:
+    given = [(await metadata.register_agent(agent(f"agent-{number}"), 0)).node_id for number in range(4)]
+    assert given == [1, 2, 3, 4]
+    await metadata.deregister_agent("agent-1")
+    await metadata.deregister_agent("agent-3")
+    assert (await metadata.register_agent(agent("agent-new"), 0)).node_id == 5
+    assert (await metadata.register_agent(agent("agent-3"), 0)).node_id == 4
+    assert (await metadata.register_agent(agent("agent-1"), 0)).node_id == 2
+
+
+async def test_a_node_id_that_is_asked_for_is_given_unless_another_agent_has_it(metadata: MetadataStore) -> None:
+    assert (await metadata.register_agent(agent(), 7)).node_id == 7
+    assert (await metadata.register_agent(agent(), 7)).node_id == 7
+    assert (await metadata.register_agent(agent(), 0)).node_id == 7
+    with pytest.raises(AlreadyExists):
+        await metadata.register_agent(agent(OTHER), 7)
+    assert [row.info.agent_id for row in await metadata.list_agents()] == [AGENT]
+    await metadata.deregister_agent(AGENT)
+    with pytest.raises(AlreadyExists):
+        await metadata.register_agent(agent(OTHER), 7)
+
+
+async def test_an_id_that_an_agent_once_had_is_never_given_to_another_that_asks_for_any(
+    metadata: MetadataStore,
+) -> None:
+    await metadata.register_agent(agent(), 7)
+    assert (await metadata.register_agent(agent(), 3)).node_id == 3
+    assert (await metadata.register_agent(agent(), 0)).node_id == 3
+    assert (await metadata.register_agent(agent(OTHER), 0)).node_id == 8
+
+
+async def test_when_the_last_node_id_is_taken_others_can_still_ask_for_theirs(metadata: MetadataStore) -> None:
+    await metadata.register_agent(agent(), 2**31 - 1)
+    with pytest.raises(InvalidInput):
+        await metadata.register_agent(agent(OTHER), 0)
+    assert (await metadata.register_agent(agent(OTHER), 5)).node_id == 5
+
+
+async def test_agents_that_register_at_once_get_different_node_ids(
+    metadata: MetadataStore, other_process: MetadataStore
+) -> None:
+    rows = await asyncio.gather(
+        *(
+            store.register_agent(agent(f"agent-{name}-{number}"), 0)
+            for number in range(6)
+            for name, store in (("a", metadata), ("b", other_process))
+        )
+    )
+    assert sorted(row.node_id for row in rows) == list(range(1, 13))
+    listed = {row.info.agent_id: row.node_id for row in await metadata.list_agents()}
+    assert listed == {row.info.agent_id: row.node_id for row in rows}
+
+
+async def test_of_many_that_ask_for_one_node_id_exactly_one_gets_it(
+    metadata: MetadataStore, other_process: MetadataStore
+) -> None:
+    outcomes = await asyncio.gather(
+        *(
+            store.register_agent(agent(f"agent-{name}-{number}"), 9)
+            for number in range(4)
+            for name, store in (("a", metadata), ("b", other_process))
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(isinstance(outcome, AlreadyExists) for outcome in outcomes) == [False] + [True] * 7
+    assert len(await metadata.list_agents()) == 1
+
+
+@pytest.mark.parametrize("metadata_text", ["{}", "[]", "null", '{"node_id": "x", "kafka_address": 5, "draining": 1}'])
+async def test_an_agent_that_somebody_inserted_by_hand_is_listed_all_the_same(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind, metadata_text: str
+) -> None:
+    await metadata_kind.query(
+        "INSERT INTO agents (agent_id, address, availability_zone, agent_group, last_heartbeat, started_at, metadata)"
+        f" VALUES ('by-hand', '127.0.0.1:9090', 'local', 'test', 1, 2, '{metadata_text}')"
+    )
+    (row,) = await metadata.list_agents()
+    assert (row.info.agent_id, row.info.kafka_address, row.node_id, row.is_draining) == ("by-hand", "", 0, False)
+    assert row.silent_ms > 60_000
+    assert await metadata.heartbeat_agent("by-hand")
+    await metadata.drain_agent("by-hand")
+    (row,) = await metadata.list_agents()
+    assert row.is_draining
+
+
+async def test_what_cannot_be_an_agent_is_refused(metadata: MetadataStore) -> None:
+    for wrong in (
+        agent(""),
+        agent("a\0b"),
+        agent(zone="\ud800"),
+        agent(group="\0"),
+        replace(agent(), address="\0"),
+        replace(agent(), kafka_address="\0"),
+    ):
+        with pytest.raises(InvalidInput):
+            await metadata.register_agent(wrong, 0)
+    for node_id in (-1, 2**31):
+        with pytest.raises(InvalidInput):
+            await metadata.register_agent(agent(), node_id)
+    assert await metadata.list_agents() == []
