@@ -18,6 +18,7 @@ from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.store import SqliteMetadataStore
 from streamhouse.model.errors import MetadataUnavailable
+from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import Topic, effective_config, parse_log_config
 from streamhouse.objects.faulty import FaultyStore
@@ -45,7 +46,7 @@ class FaultyMetadata(SqliteMetadataStore):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name.startswith("_") or name in ("fail", "heal", "calls", "close") or not callable(found):
+        if name.startswith("_") or name in ("fail", "heal", "calls", "close", "subscribe") or not callable(found):
             return found
         faults = super().__getattribute__("_faults")
         calls = super().__getattribute__("calls")
@@ -82,8 +83,9 @@ class Bench:
         running = self.unstarted(agent_id, **settings)
         existing = await self.metadata.list_topics()
         try:
-            await running.engine.start(existing)
             running.topics.opened(existing)
+            await running.engine.start(existing)
+            await running.place()
             yield running
         finally:
             await running.engine.abort()
@@ -107,7 +109,23 @@ class Running:
             clock=bench.clock,
             config_of=lambda topic: parse_log_config(effective_config(topic.config, defaults)),
         )
-        self.topics = Topics(store=bench.metadata, engine=self.engine, node_defaults=defaults, default_partitions=1)
+        self.topics = Topics(
+            store=bench.metadata,
+            engine=self.engine,
+            node_defaults=defaults,
+            default_partitions=1,
+            place=self.place,
+        )
+
+    async def place(self) -> None:
+        """Lead everything: there is no other agent."""
+        await self.engine.lead(
+            {
+                TopicPartition(topic.topic_id, partition): topic
+                for topic in self.topics
+                for partition in range(topic.partition_count)
+            }
+        )
 
     async def create(self, name: str = "orders", partitions: int = 1, **config: str) -> Topic:
         named = {key.replace("_", "."): value for key, value in config.items()}
@@ -125,7 +143,7 @@ class Running:
     async def produce(self, *produced: memoryview, leader: PartitionLeader | None = None) -> None:
         """Append and wait until it is durable."""
         acks = [self.append(batch, leader) for batch in produced]
-        self.engine.wal.kick()
+        self.engine.commit_appends()
         await until(lambda: all(ack.heard for ack in acks), "the batches are settled")
         assert all(ack.is_durable for ack in acks), [ack.heard for ack in acks]
 

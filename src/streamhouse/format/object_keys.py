@@ -1,4 +1,4 @@
-"""The names of stored objects: they sort by offset, and the epoch keeps a deposed leader off its successor's keys."""
+"""The names of stored objects: segments sort by offset, WAL objects by time, and no two writers ever share one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ _SEGMENT = re.compile(
     re.ASCII,
 )
 
+_WAL_OBJECT = re.compile(
+    r"wal/(?P<agent>[A-Za-z0-9._-]{1,128})/(?P<sealed_at_ms>\d{15})-(?P<unique>[0-9a-f]{32})\.shwo", re.ASCII
+)
+
 SEGMENTS_PREFIX = "segments/"
+WAL_PREFIX = "wal/"
 
 
 class SegmentKey(NamedTuple):
@@ -22,6 +27,14 @@ class SegmentKey(NamedTuple):
     partition: int
     base_offset: int
     epoch: int
+    unique: UUID
+
+
+class WalObjectKey(NamedTuple):
+    """What a WAL object's key says about it."""
+
+    agent_id: str
+    sealed_at_ms: int
     unique: UUID
 
 
@@ -50,3 +63,17 @@ def parse_segment_key(key: str) -> SegmentKey | None:
     )
     # Only what `segment_key` writes: a number with needless zeros would be a second name for the same segment.
     return parsed if segment_key(*parsed) == key else None
+
+
+def wal_object_key(agent_id: str, sealed_at_ms: int, unique: UUID) -> str:
+    """A key of its own for every object. The epochs are inside, one for each range; `unique` keeps a deposed process
+    with the same agent id off its successor's keys."""
+    return f"{WAL_PREFIX}{agent_id}/{sealed_at_ms:015d}-{unique.hex}.shwo"
+
+
+def parse_wal_object_key(key: str) -> WalObjectKey | None:
+    """The parts of a WAL object's key; None for any other object, which is not ours to judge."""
+    match = _WAL_OBJECT.fullmatch(key)
+    if match is None or match["agent"] in (".", ".."):
+        return None
+    return WalObjectKey(match["agent"], int(match["sealed_at_ms"]), UUID(match["unique"]))

@@ -35,12 +35,19 @@ class DataDirectory:
     def wal(self) -> Path:
         return self.path / "wal"
 
-    def agent_id(self) -> str:
-        """A name for this agent, made once and kept here."""
+    def agent_id(self, wanted: str = "") -> str:
+        """The name of the agent whose directory this is: the one wanted, else one made here; kept from then on.
+
+        InvalidConfig if it is another's: that one's WAL would be taken for this one's."""
         file = self.path / "agent-id"
         if file.exists() and (name := file.read_text().strip()):
+            if wanted and wanted != name:
+                raise InvalidConfig(
+                    f"the data directory {self.path} is of agent {name!r}, not of {wanted!r}",
+                    hint="give each agent a directory of its own with --data-dir",
+                )
             return check_agent_id(name)
-        name = f"agent-{new_uuid().hex[:8]}"
+        name = check_agent_id(wanted) if wanted else f"agent-{new_uuid().hex[:8]}"
         # Renamed into place, so that it is there whole or not at all.
         draft = self.path / "agent-id.new"
         draft.write_text(name + "\n")

@@ -1,29 +1,36 @@
-"""The storage of one node: builds the parts of `log/`, starts them by recovering, stops them by flushing."""
+"""The storage of one node: builds the parts of `log/`, recovers what the local WAL holds, leads what it is told to."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+from streamhouse.format.batch import read_header
 from streamhouse.format.wal_entry import WalBatch
 from streamhouse.log.budget import ByteBudget
+from streamhouse.log.committed_log import CommittedLogs
 from streamhouse.log.committer import SegmentCommitter
 from streamhouse.log.leader import LogResources, PartitionLeader
-from streamhouse.log.leadership import Leadership, keep_leases
+from streamhouse.log.leadership import Leadership, keep_leases, watch_leases
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.maintenance import Maintenance, age_check_interval_ms
 from streamhouse.log.memory_wal import MemoryWal
+from streamhouse.log.object_wal import ObjectWal
 from streamhouse.log.reader import SegmentReader
 from streamhouse.log.recovery import Recovered, recover
 from streamhouse.log.tail_memory import TailMemory
 from streamhouse.log.uploader import Uploader
 from streamhouse.log.wal import WalOwner
-from streamhouse.log.wal_files import WalFile
+from streamhouse.log.wal_files import WalFile, wal_paths
+from streamhouse.log.wal_retirement import WalRetirement
+from streamhouse.metadata.cluster import Transfer
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import CorruptData, NotLeader, StreamHouseError
+from streamhouse.model.errors import CorruptData, NotLeader, StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic
@@ -34,6 +41,16 @@ from streamhouse.runtime.tasks import TaskGroup
 _log = logging.getLogger(__name__)
 _THREADS = 4
 _SYNC_POLL_MS = 2
+_ACQUIRED_AT_ONCE = 250
+_HANDED_OVER_AT_ONCE = 64
+_STOPPED_LIMIT_MS = 2_000
+
+
+@dataclass(slots=True)
+class _Wals:
+    local: LocalWal | MemoryWal
+    object: ObjectWal
+    local_survives: bool
 
 
 class LogEngine:
@@ -47,20 +64,36 @@ class LogEngine:
         objects: ObjectStore,
         clock: Clock,
         config_of: Callable[[Topic], LogConfig],
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """Without a WAL directory, what is not uploaded lives and dies with the process."""
+        """Without a WAL directory, what is not uploaded lives and dies with the process. `lost` is called when a
+        partition is led no longer, and whoever decides about that should look again."""
         self._settings = settings
+        self._agent_id = agent_id
+        self._metadata = metadata
+        self._objects = objects
         self._wal_directory = wal_directory
+        self._lost = lost
         self._chores = TaskGroup("log")
         self._renewal = TaskGroup("leases")
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="log")
-        self.wal = (
+        self.wals = _Wals(
             MemoryWal()
             if wal_directory is None
-            else LocalWal(wal_directory, settings.wal_file_bytes, clock, self._relieve_wal)
+            else LocalWal(wal_directory, settings.wal_file_bytes, clock, self._relieve_wal),
+            ObjectWal(
+                agent_id=agent_id,
+                objects=objects,
+                store=metadata,
+                clock=clock,
+                garbage_grace_ms=settings.garbage_grace,
+                fenced=self._fenced,
+            ),
+            wal_directory is not None,
         )
         self.buffer = ByteBudget(settings.buffer_bytes)
         self.reader = SegmentReader(objects, settings.cache_bytes, self._threads)
+        self.committed_logs = CommittedLogs(metadata, clock, settings.garbage_grace // 2)
         self._committer = SegmentCommitter(metadata, clock)
         self.uploader = Uploader(
             agent_id=agent_id,
@@ -72,17 +105,19 @@ class LogEngine:
         self.leadership = Leadership(
             agent_id=agent_id,
             metadata=metadata,
+            objects=objects,
             clock=clock,
             ttl_ms=settings.lease_ttl,
             config_of=config_of,
             resources=LogResources(
-                wal=self.wal,
                 clock=clock,
                 buffer=self.buffer,
                 partition_buffer_bytes=settings.partition_buffer_bytes,
                 tail_memory=TailMemory(settings.tail_bytes),
                 upload_due=self.uploader.due,
             ),
+            wals=self.wals,
+            lost=lost,
         )
         self.maintenance = Maintenance(
             agent_id=agent_id,
@@ -96,60 +131,59 @@ class LogEngine:
         self._clock = clock
         self._ended = False
 
+    # --- life ---
+
     async def start(self, topics: Iterable[Topic]) -> None:
-        """Lead every partition, with what the WAL still holds of it."""
-        topics = list(topics)
-        leaders = await self._take_leases(topics)
-        if isinstance(self.wal, LocalWal):
-            assert self._wal_directory is not None
-            recovered = await asyncio.to_thread(self._recover, self._wal_directory)
-            await self.wal.open(recovered.files, recovered.end_position)
-        await self.leadership.lead(topics)
+        """Lead the partitions of which our disk may hold acknowledged records, with what it holds."""
+        leaders = await self._recover(list(topics)) if isinstance(self.wals.local, LocalWal) else []
+        await self.leadership.begin(leaders)
         settings = self._settings
         self._renewal.start(keep_leases(self.leadership, self._clock, settings.lease_renewal), "leases")
+        self._renewal.start(watch_leases(self.leadership, self._clock, settings.lease_ttl // 10), "watch")
         self._chores.start(self.maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
         self._chores.start(self.maintenance.clean_up(settings.retention_interval), "clean-up")
+        self._chores.start(self._retire_wal_objects(), "wal-objects")
         for leader in leaders:
             if leader.buffered_bytes and leader.upload_is_due():
                 self.uploader.due(leader)
+            self._match_durability(leader)
 
-    async def _take_leases(self, topics: Sequence[Topic]) -> list[PartitionLeader]:
-        """All of them: those of an agent that is gone are waited for until they run out."""
-        deadline_ms = self._clock.monotonic_ms() + 2 * self._settings.lease_ttl
-        leaders: list[PartitionLeader] = []
-        while True:
-            leaders += await self.leadership.load(topics)
-            others = self.leadership.not_led(topics)
-            if not others:
-                return leaders
-            if self._clock.monotonic_ms() > deadline_ms:
-                raise NotLeader(
-                    f"another agent holds {len(others)} partitions, {others[0]} among them",
-                    hint="stop it, or give this node another metadata store",
-                )
-            _log.warning("waiting for the leases of %d partitions, which another agent holds", len(others))
-            await self._clock.sleep_ms(min(1000, self._settings.lease_ttl / 4))
-
-    async def lead_topics(self, topics: Sequence[Topic]) -> None:
-        """Take up the partitions of new topics."""
-        await self.leadership.load(topics)
-        await self.leadership.lead(topics)
-
-    async def flush(self) -> None:
-        """Until everything that is durable now is in the object store."""
-        await asyncio.gather(*(self.uploader.flush(leader) for leader in self._leaders()))
+    async def _recover(self, topics: Sequence[Topic]) -> list[PartitionLeader]:
+        assert isinstance(self.wals.local, LocalWal)
+        assert self._wal_directory is not None
+        topics_by_id = {topic.topic_id: topic for topic in topics}
+        own = {
+            placement.partition: topics_by_id[placement.partition.topic_id]
+            for placement in await self._metadata.list_placements()
+            if placement.wal_agent_id == self._agent_id and placement.partition.topic_id in topics_by_id
+        }
+        if own and not wal_paths(self._wal_directory):
+            raise CorruptData(
+                f"the WAL is gone from {self._wal_directory}; it may have held records of {len(own)} partitions",
+                hint="restore the data directory, or give them up with `streamhouse partition elect TOPIC P --unclean`",
+            )
+        leaders = await self.leadership.acquire(own, from_own_disk=True)
+        if len(leaders) < len(own):
+            # Going on would throw away what the WAL holds of them.
+            raise NotLeader(
+                f"{len(own) - len(leaders)} partitions whose records are in this agent's WAL cannot be led by it",
+                hint="is another process running as this agent? see `streamhouse partition list`",
+            )
+        recovered = await asyncio.to_thread(self._replay_files, self._wal_directory)
+        await self.wals.local.open(recovered.files, recovered.end_position)
+        return leaders
 
     async def stop(self) -> None:
         """Flush (as long as the shutdown may take; the WAL keeps the rest), release, end."""
         await self._chores.cancel()
-        self.wal.kick()
+        leaders = self._leaders()
+        for leader in leaders:
+            leader.stop_writing()  # what is settled stays so while others still upload
         try:
             async with asyncio.timeout(self._settings.shutdown_timeout / 1000):
-                while any(leader.next_offset > leader.high_watermark for leader in self._leaders()):
-                    await self._clock.sleep_ms(_SYNC_POLL_MS)
-                await self.flush()
+                await asyncio.gather(*(self._settle(leader) for leader in leaders))
                 await self._renewal.cancel()
-                await self.leadership.release()
+                await self.leadership.release(leaders, drained=True)
         except TimeoutError:
             _log.error("not everything could be uploaded in time; the WAL keeps it for the next start")
         except StreamHouseError as problem:
@@ -166,19 +200,142 @@ class LogEngine:
         await self.uploader.close()
         await self._committer.close()
         await self.reader.close()
-        await self.wal.close()
+        await self.wals.local.close()
+        await self.wals.object.close()
         self._threads.shutdown(wait=False)
+
+    # --- leading ---
+
+    @property
+    def held(self) -> Collection[TopicPartition]:
+        """The partitions that are led, and not only about to be."""
+        return [partition for partition, leader in self.leadership.leaders.items() if leader.has_begun]
+
+    async def lead(
+        self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int] = MappingProxyType({})
+    ) -> None:
+        """Take up partitions, as many as the metadata store grants; `handed_over` are the epochs of those that a
+        transfer has made ours."""
+        partitions = list(wanted)
+        for start in range(0, len(partitions), _ACQUIRED_AT_ONCE):
+            some = {partition: wanted[partition] for partition in partitions[start : start + _ACQUIRED_AT_ONCE]}
+            await self.leadership.acquire(some, handed_over=handed_over)
+            led = [self.leadership.leaders[partition] for partition in some if partition in self.leadership.leaders]
+            await self.leadership.begin([leader for leader in led if not leader.has_begun])
+
+    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> None:
+        """Give partitions to those that accepted them: flush while writing goes on, stop writing, flush the little that
+        came meanwhile, and let the metadata store move the leases."""
+        for start in range(0, len(transfers), _HANDED_OVER_AT_ONCE):
+            moving = [
+                (transfer, self.leadership.leaders[transfer.partition])
+                for transfer in transfers[start : start + _HANDED_OVER_AT_ONCE]
+                if transfer.partition in self.leadership.leaders
+            ]
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await asyncio.gather(*(self.uploader.flush(leader) for _, leader in moving))
+            except (TimeoutError, StreamHouseError) as problem:
+                _log.warning("%d partitions cannot be handed over now: %s", len(moving), problem or "too slow")
+                continue
+            await self._give_away(moving)
+
+    async def _give_away(self, moving: Sequence[tuple[Transfer, PartitionLeader]]) -> None:
+        for _, leader in moving:
+            leader.stop_writing()
+        results: Sequence[Exception | None]
+        try:
+            async with asyncio.timeout(_STOPPED_LIMIT_MS / 1000):
+                await asyncio.gather(*(self._settle(leader) for _, leader in moving))
+                results = await self._metadata.complete_transfers(
+                    self._agent_id,
+                    [(transfer.transfer_id, leader.epoch, leader.high_watermark) for transfer, leader in moving],
+                    self._settings.lease_ttl,
+                )
+        except (TimeoutError, StreamHouseError) as problem:
+            _log.warning("a hand-over of %d partitions came to nothing: %s", len(moving), problem or "too slow")
+            results = [problem] * len(moving)
+        for (transfer, leader), refusal in zip(moving, results, strict=True):
+            if refusal is None:
+                name = f"{leader.topic}/{leader.partition.partition}"
+                self.leadership.depose(leader, NotLeader(f"{name} was handed over to {transfer.to_agent_id}"))
+            else:
+                self.leadership.doubt(leader)
+        if any(results):
+            await self.leadership.renew()
+
+    def reconfigure(self, topic: Topic) -> None:
+        self.leadership.reconfigure(topic)
+        for leader in self.leadership.leaders_of(topic):
+            if leader is not None:
+                self._match_durability(leader)
+
+    def commit_appends(self) -> None:
+        """Start making durable what was appended, where that is not a matter of time."""
+        self.wals.local.kick()
+
+    async def flush(self) -> None:
+        """Until everything that is durable now is in the object store."""
+        await asyncio.gather(*(self.uploader.flush(leader) for leader in self._leaders()))
+
+    # --- inside ---
 
     def _leaders(self) -> list[PartitionLeader]:
         return list(self.leadership.leaders.values())
 
-    def _recover(self, directory: Path) -> Recovered:
+    async def _settle(self, leader: PartitionLeader) -> None:
+        """Until what was appended is in the object store."""
+        while leader.next_offset > leader.high_watermark and not leader.removed:
+            self.wals.local.kick()
+            self.wals.object.kick()
+            await self._clock.sleep_ms(_SYNC_POLL_MS)
+        await self.uploader.flush(leader)
+
+    def _match_durability(self, leader: PartitionLeader) -> None:
+        if not leader.removed and leader.is_local != (leader.config.durability == "wal"):
+            self._chores.start(self._begin_anew(leader), "durability")
+
+    async def _begin_anew(self, leader: PartitionLeader) -> None:
+        """The topic's durability has changed: the next leadership, ours or another's, goes by the new one."""
+        await self.uploader.flush(leader)
+        leader.stop_writing()
+        await self._settle(leader)
+        try:
+            await self.leadership.release([leader], drained=True)
+        except Unavailable:
+            # It goes on under a new epoch, and this is tried again then.
+            self.leadership.doubt(leader)
+            await self._clock.sleep_ms(self._settings.lease_renewal)
+            self._match_durability(leader)
+            return
+        self.leadership.depose(leader, NotLeader(f"the durability of {leader.topic} has changed"))
+        self._lost()
+
+    def _fenced(self, owner: WalOwner, problem: StreamHouseError) -> None:
+        assert isinstance(owner, PartitionLeader)
+        owner.not_durable(problem)
+        self.leadership.depose(owner, problem)
+        self._lost()
+
+    async def _retire_wal_objects(self) -> None:
+        retirement = WalRetirement(
+            store=self._metadata,
+            objects=self._objects,
+            clock=self._clock,
+            garbage_grace_ms=self._settings.garbage_grace,
+            keys_under_way=lambda: self.wals.object.keys_under_way,
+        )
+        await retirement.run()
+
+    def _replay_files(self, directory: Path) -> Recovered:
         return recover(directory, self._replay)
 
     def _replay(self, entry: WalBatch, batch: memoryview, file: WalFile) -> None:
         leader = self.leadership.leaders.get(TopicPartition(entry.topic_id, entry.partition))
         if leader is None or entry.end_offset <= leader.committed_end:
-            return  # its topic was deleted, or a segment has it
+            return  # its topic was deleted, a segment has it, or another agent was made to lead without it
+        if leader.is_superseded(read_header(batch).leader_epoch, entry.base_offset):
+            return
         if entry.base_offset != leader.next_offset:
             raise CorruptData(
                 f"the WAL goes on at offset {entry.base_offset} of {leader.topic}/{entry.partition}, "

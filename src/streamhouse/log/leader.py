@@ -25,7 +25,7 @@ from streamhouse.log.tail import Tail
 from streamhouse.log.tail_memory import TailMemory
 from streamhouse.log.wal import Wal
 from streamhouse.metadata.store import PartitionRow, SegmentRow
-from streamhouse.model.errors import BatchTooLarge, NotLeader, OffsetOutOfRange, StreamHouseError
+from streamhouse.model.errors import BatchTooLarge, NotLeader, OffsetOutOfRange, OutcomeUnknown, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig
 from streamhouse.runtime.clock import Clock
@@ -47,6 +47,18 @@ class Acknowledgement(Protocol):
     def failed(self, problem: StreamHouseError) -> None: ...
 
 
+class _Nobody:
+    """Who waited has been told something else already."""
+
+    def durable(self) -> None:
+        return
+
+    def failed(self, problem: StreamHouseError) -> None:
+        return
+
+
+NOBODY = _Nobody()
+
 # Plain tuples: one of each is made for every batch, and a named one takes three times as long.
 Appended: TypeAlias = tuple[int, int]
 """Base offset, and append time or -1."""
@@ -57,7 +69,6 @@ _Pending: TypeAlias = tuple[int, Acknowledgement, int, int, Producer | None]
 class LogResources(NamedTuple):
     """What all partitions of a node share."""
 
-    wal: Wal
     clock: Clock
     buffer: ByteBudget
     partition_buffer_bytes: int
@@ -75,12 +86,18 @@ class PartitionLeader:
         epoch: int,
         config: LogConfig,
         resources: LogResources,
+        wal: Wal,
+        is_local: bool = True,
     ) -> None:
+        """`is_local`: what is not in segments yet can be read by this agent alone."""
         self.topic = topic
+        self.is_local = is_local
         self.partition: TopicPartition = row.partition
         self.wal_prefix = entry_prefix(row.partition.topic_id, row.partition.partition)
         self.epoch = epoch
-        self.epochs: list[tuple[int, int]] = list(row.epochs)
+        self.epochs: list[tuple[int, int]] = []
+        for known_epoch, start_offset in row.epochs:
+            self._note_epoch(known_epoch, start_offset)
         self.configure(config)
         self.log_start_offset = row.log_start_offset
         self.committed_end = row.next_offset
@@ -92,7 +109,8 @@ class PartitionLeader:
         self.removed = False
         self.buffer = ByteBudget(resources.partition_buffer_bytes)
         self._node_buffer = resources.buffer
-        self._wal = resources.wal
+        self._wal = wal
+        self._is_stopped = False
         self._clock = resources.clock
         self._tail_memory = resources.tail_memory
         self._upload_due = resources.upload_due
@@ -191,6 +209,15 @@ class PartitionLeader:
             acknowledgement.failed(problem)
         self.tail.truncate(self.high_watermark)
 
+    def send_waiters_on(self) -> None:
+        """Answer those who wait for durability: it is no longer for us to say when. Their batches stay as they are, and
+        become durable or not; a producer that sends one again is recognised by its sequence."""
+        waiting = [pending[1] for pending in self._pending] + [repeat[1] for repeat in self._repeats]
+        self._pending = deque((pending[0], NOBODY, *pending[2:]) for pending in self._pending)
+        self._repeats = []
+        for acknowledgement in waiting:
+            acknowledgement.failed(self._unknown())
+
     # --- uploading ---
 
     def upload_is_due(self) -> bool:
@@ -220,12 +247,22 @@ class PartitionLeader:
 
     # --- reading ---
 
+    @property
+    def knows_the_end(self) -> bool:
+        """Whether nobody else can have written: not if the lease may have run out, unless what is on our disk keeps
+        others from leading."""
+        return self.is_local or self._clock.monotonic_ms() < self.writable_until_ms
+
     def watch(self, changed: Callable[[], None]) -> None:
         """Call whenever the high watermark moves, or the partition is removed, until `unwatch`."""
         self._watchers[changed] = None
 
     def unwatch(self, changed: Callable[[], None]) -> None:
         self._watchers.pop(changed, None)
+
+    def has_whole_segment_from(self, offset: int) -> bool:
+        """Whether a reader at this offset could read a segment to its end, and not only the rest of one."""
+        return bool(self.segments) and self.log_start_offset <= offset <= self.segments[-1].base_offset
 
     def segment_at(self, offset: int) -> SegmentRow:
         """The segment that holds an offset below `committed_end`, if it has not been dropped."""
@@ -260,7 +297,32 @@ class PartitionLeader:
     def begin_epoch(self, epoch: int) -> None:
         """What is appended from here on is of this epoch."""
         self.epoch = epoch
-        self.epochs.append((epoch, self.next_offset))
+        self._note_epoch(epoch, self.next_offset)
+
+    def _note_epoch(self, epoch: int, start_offset: int) -> None:
+        """After an unclean election an epoch may start before the one that it follows, whose records from there on do
+        not count."""
+        while self.epochs and self.epochs[-1][1] > start_offset:
+            self.epochs.pop()
+        self.epochs.append((epoch, start_offset))
+
+    def is_superseded(self, epoch: int, offset: int) -> bool:
+        """Whether a later leader began at or before this offset: what that epoch wrote there does not count."""
+        following = bisect_right(self.epochs, epoch, key=lambda known: known[0])
+        return following < len(self.epochs) and self.epochs[following][1] <= offset
+
+    def extend_lease(self, writable_until_ms: int) -> None:
+        if self.has_begun and not self._is_stopped:
+            self.writable_until_ms = writable_until_ms
+
+    def stop_writing(self) -> None:
+        """Refuse appends, whatever the lease says, until `resume_writing`."""
+        self._is_stopped = True
+        self.writable_until_ms = 0
+
+    def resume_writing(self, writable_until_ms: int) -> None:
+        self._is_stopped = False
+        self.writable_until_ms = writable_until_ms
 
     def log_start_moved(self, log_start_offset: int, dropped_segments: int) -> None:
         self.log_start_offset = log_start_offset
@@ -270,13 +332,18 @@ class PartitionLeader:
         """The topic is gone, or another agent leads: nothing more is written, waiting readers are woken."""
         self.removed = True
         self.writable_until_ms = 0
-        self.not_durable(problem)
+        self.not_durable(self._unknown() if isinstance(problem, NotLeader) else problem)
         self._give_back_buffer(self.buffered_bytes)
         self._wal.forget(self)
         self._tail_memory.forget(self)
         self._notify_watchers()
 
     # --- inside ---
+
+    def _unknown(self) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"this agent may no longer lead {self.topic}/{self.partition.partition}; it is not known if this was stored"
+        )
 
     @property
     def _segment_bytes(self) -> int:

@@ -1,22 +1,51 @@
-"""Which partitions this agent leads: leases taken, kept, and taken again when they were lost.
+"""Which partitions this agent leads: leases taken, kept, given up, and taken again when they were lost.
 
 A lease gives liveness only; safety comes from the epoch that every commit is checked against."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from streamhouse.core.placement.lease import writable_until_ms
 from streamhouse.log.leader import LogResources, PartitionLeader
-from streamhouse.metadata.store import Lease, MetadataStore
-from streamhouse.model.errors import NotFound, NotLeader, StreamHouseError, Unavailable
+from streamhouse.log.wal import Wal
+from streamhouse.log.wal_replay import replay_wal_objects
+from streamhouse.metadata.store import EpochStart, Lease, MetadataStore, PartitionRow, SegmentRow
+from streamhouse.metadata.wal_objects import WalRange
+from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig, Topic
+from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock
 
 _log = logging.getLogger(__name__)
+_REPLAYS_AT_ONCE = 16
+
+
+class Wals(Protocol):
+    """The WALs of this agent."""
+
+    @property
+    def local(self) -> Wal: ...
+    @property
+    def object(self) -> Wal: ...
+    @property
+    def local_survives(self) -> bool:
+        """Whether the local one is on a disk: then it may hold what no other agent can read."""
+
+
+class _StoredLog(NamedTuple):
+    """All that the store has of one partition, and the lease under which it was read."""
+
+    lease: Lease
+    row: PartitionRow
+    segments: list[SegmentRow]
+    ranges: list[WalRange]
 
 
 class Leadership:
@@ -27,20 +56,29 @@ class Leadership:
         *,
         agent_id: str,
         metadata: MetadataStore,
+        objects: ObjectStore,
         clock: Clock,
         ttl_ms: int,
         config_of: Callable[[Topic], LogConfig],
         resources: LogResources,
+        wals: Wals,
+        lost: Callable[[], None],
     ) -> None:
+        """`lost` is called when a partition that was led no longer is, though nobody here gave it up."""
         self._agent_id = agent_id
         self._metadata = metadata
+        self._objects = objects
         self._clock = clock
         self._ttl_ms = ttl_ms
         self._config_of = config_of
         self._resources = resources
+        self._wals = wals
+        self._lost = lost
         self._leases: dict[TopicPartition, Lease] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._by_topic: dict[UUID, list[PartitionLeader | None]] = {}
+        self._doubtful: set[TopicPartition] = set()
+        self._one_renewal = asyncio.Lock()
 
     @property
     def leaders(self) -> Mapping[TopicPartition, PartitionLeader]:
@@ -52,60 +90,127 @@ class Leadership:
             self._by_topic[topic.topic_id] = [None] * topic.partition_count
         return self._by_topic[topic.topic_id]
 
-    async def load(self, topics: Iterable[Topic]) -> list[PartitionLeader]:
-        """Take the leases of these topics' partitions and build their leaders, who may not write before `lead`.
+    # --- taking up ---
 
-        A partition that is led already, or whose lease another agent holds, is left out."""
-        topics_by_partition = {
-            TopicPartition(topic.topic_id, partition): topic
-            for topic in topics
-            for partition, leader in enumerate(self.leaders_of(topic))
-            if leader is None
-        }
-        asked_at_ms = self._clock.monotonic_ms()
-        leases = await self._metadata.acquire_leases(self._agent_id, list(topics_by_partition), self._ttl_ms)
-        held = [lease for lease in leases if lease is not None]
-        rows = await self._metadata.load_partitions([lease.partition for lease in held])
+    async def acquire(
+        self,
+        wanted: Mapping[TopicPartition, Topic],
+        *,
+        handed_over: Mapping[TopicPartition, int] = MappingProxyType({}),
+        from_own_disk: bool = False,
+    ) -> list[PartitionLeader]:
+        """Take leases, and build leaders with what segments and WAL objects hold; they may not write before `begin`.
+
+        Passed over are partitions that are led already or that the metadata store does not grant. `handed_over`: the
+        epochs of leases that a transfer has made ours. `from_own_disk`: the local WAL may hold more of them."""
+        missing = [partition for partition in wanted if partition not in self._leaders]
+        if not missing:
+            return []
+        stored = await self._load(await self._take_leases(missing, handed_over))
+        leaders = [self._make_leader(wanted[log.lease.partition], log, from_own_disk) for log in stored]
+        enough = asyncio.Semaphore(_REPLAYS_AT_ONCE)
+        replays = (self._replay(leader, log, enough) for leader, log in zip(leaders, stored, strict=True))
         loaded: list[PartitionLeader] = []
-        for lease, row in zip(held, rows, strict=True):
-            topic = topics_by_partition[lease.partition]
-            leader = PartitionLeader(
-                topic=topic.name,
-                row=row,
-                segments=await self._metadata.load_segments(lease.partition),
-                epoch=lease.epoch,
-                config=self._config_of(topic),
-                resources=self._resources,
-            )
-            leader.writable_until_ms = asked_at_ms  # not before `lead`
-            self._leases[lease.partition] = lease
-            self._leaders[lease.partition] = leader
-            self._by_topic[topic.topic_id][lease.partition.partition] = leader
-            loaded.append(leader)
+        for leader, log, is_whole in zip(leaders, stored, await asyncio.gather(*replays), strict=True):
+            if is_whole:
+                self._install(wanted[leader.partition], leader, log.lease)
+                loaded.append(leader)
+            else:
+                await self._metadata.release_leases(self._agent_id, [log.lease], drained=False)
         return loaded
 
-    def not_led(self, topics: Iterable[Topic]) -> list[str]:
-        """The partitions of these topics that this agent does not lead."""
+    async def _load(self, leases: Sequence[Lease]) -> list[_StoredLog]:
+        """What the store has of those that are ours to the end of the loading: then nobody else can have changed it in
+        between, and all of it fits together."""
+        partitions = [lease.partition for lease in leases]
+        rows = await self._metadata.load_partitions(partitions)
+        segments = await self._metadata.load_segments(partitions)
+        ranges = await self._metadata.load_wal_ranges(partitions)
+        kept = await self._metadata.renew_leases(self._agent_id, leases, self._ttl_ms)
         return [
-            f"{topic.name}/{partition}"
-            for topic in topics
-            for partition, leader in enumerate(self.leaders_of(topic))
-            if leader is None
+            _StoredLog(lease, row, own_segments, own_ranges)
+            for lease, row, own_segments, own_ranges in zip(kept, rows, segments, ranges, strict=True)
+            if lease is not None
         ]
 
-    async def lead(self, topics: Iterable[Topic]) -> None:
+    async def _take_leases(
+        self, partitions: Sequence[TopicPartition], handed_over: Mapping[TopicPartition, int]
+    ) -> list[Lease]:
+        ours = [
+            Lease(partition=partition, agent_id=self._agent_id, epoch=handed_over[partition], expires_at_ms=0)
+            for partition in partitions
+            if partition in handed_over
+        ]
+        others = [partition for partition in partitions if partition not in handed_over]
+        granted: list[Lease | None] = []
+        if ours:
+            granted += await self._metadata.renew_leases(self._agent_id, ours, self._ttl_ms)
+        if others:
+            granted += await self._metadata.acquire_leases(self._agent_id, others, self._ttl_ms)
+        return [lease for lease in granted if lease is not None]
+
+    def _install(self, topic: Topic, leader: PartitionLeader, lease: Lease) -> None:
+        self._leases[lease.partition] = lease
+        self._leaders[lease.partition] = leader
+        self.leaders_of(topic)
+        self._by_topic[topic.topic_id][lease.partition.partition] = leader
+
+    def _make_leader(self, topic: Topic, log: _StoredLog, from_own_disk: bool) -> PartitionLeader:
+        config = self._config_of(topic)
+        is_local = from_own_disk or config.durability == "wal"
+        return PartitionLeader(
+            topic=topic.name,
+            row=log.row,
+            segments=log.segments,
+            epoch=log.lease.epoch,
+            config=config,
+            resources=self._resources,
+            wal=self._wals.local if is_local else self._wals.object,
+            is_local=is_local,
+        )
+
+    async def _replay(self, leader: PartitionLeader, log: _StoredLog, enough: asyncio.Semaphore) -> bool:
+        """False if what should be in WAL objects is not: the others can be led all the same, and this one is nobody's
+        until that is repaired."""
+        try:
+            async with enough:
+                async for batch in replay_wal_objects(self._objects, log.ranges, leader.next_offset):
+                    leader.replay(batch)
+            if leader.high_watermark != log.row.durable_end:
+                raise CorruptData(f"the WAL objects end at {leader.high_watermark}, not at {log.row.durable_end}")
+        except CorruptData as problem:
+            name = f"{leader.topic}/{leader.partition.partition}"
+            _log.error("cannot lead %s: %s (look with `streamhouse cluster verify`)", name, problem)
+            return False
+        return True
+
+    async def begin(self, leaders: Sequence[PartitionLeader]) -> None:
         """Let loaded (and recovered) leaders write. What an earlier try left undone is done now."""
-        leaders = [leader for topic in topics for leader in self.leaders_of(topic) if leader is not None]
         waiting = [leader for leader in leaders if not leader.has_begun]
-        starts = [(self._leases[leader.partition], leader.next_offset) for leader in waiting]
-        await self._metadata.begin_epochs(self._agent_id, starts)
+        await self._metadata.begin_epochs(self._agent_id, [self._start_of(leader) for leader in waiting])
         for leader in waiting:
             leader.begin_epoch(leader.epoch)
         await self.renew([leader.partition for leader in leaders])
 
+    def _start_of(self, leader: PartitionLeader, lease: Lease | None = None) -> EpochStart:
+        return EpochStart(
+            lease=lease or self._leases[leader.partition],
+            offset=leader.next_offset,
+            in_local_wal=leader.is_local and self._wals.local_survives,
+        )
+
+    # --- keeping ---
+
     async def renew(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        """Extend leases; one that was lost is taken again if nobody else wrote meanwhile."""
-        leases = [self._leases[partition] for partition in (list(self._leases) if partitions is None else partitions)]
+        """Extend leases; one that was lost is taken again if its records are on our disk and nobody else wrote.
+
+        One at a time: of two that took a lease again, the older grant could be heard of last."""
+        async with self._one_renewal:
+            await self._renew(partitions)
+
+    async def _renew(self, partitions: Sequence[TopicPartition] | None) -> None:
+        asked = list(self._leases) if partitions is None else partitions
+        leases = [self._leases[partition] for partition in asked if partition in self._leases]
         if not leases:
             return
         asked_at_ms = self._clock.monotonic_ms()
@@ -114,22 +219,97 @@ class Leadership:
         lost: list[TopicPartition] = []
         for old, lease in zip(leases, renewed, strict=True):
             leader = self._leaders.get(old.partition)
-            if leader is None:
+            if leader is None or self._leases.get(old.partition) != old:
                 continue
-            if lease is None:
+            if lease is None or old.partition in self._doubtful:
                 lost.append(old.partition)
             else:
                 self._leases[lease.partition] = lease
-                leader.writable_until_ms = until_ms
+                leader.extend_lease(until_ms)
         if lost:
             await self._take_again(lost)
 
-    async def release(self) -> None:
-        leases = list(self._leases.values())
-        for leader in self._leaders.values():
-            leader.writable_until_ms = 0
+    def send_waiters_on(self) -> None:
+        """Where a lease has run out by our clock, while the store does not answer, another agent may lead by now: who
+        waits for what only the store can make durable is not kept waiting."""
+        for leader in list(self._leaders.values()):
+            if not leader.knows_the_end and leader.next_offset > leader.high_watermark:
+                leader.send_waiters_on()
+
+    def doubt(self, leader: PartitionLeader) -> None:
+        """Whether we still lead is not known: what asked to end it was not answered. It goes on with a new epoch, under
+        which the old one's request means nothing, or not at all."""
+        if self._leaders.get(leader.partition) is leader:
+            leader.stop_writing()
+            self._doubtful.add(leader.partition)
+
+    async def _take_again(self, partitions: list[TopicPartition]) -> None:
+        """The leases ran out while nobody renewed them, say because the process was paused.
+
+        What is in WAL objects is read again by whoever leads next; only what is on our own disk is taken up here."""
+        for lost in [self._leaders[partition] for partition in partitions]:
+            lost.stop_writing()
+            if not lost.is_local:
+                self.depose(lost, NotLeader(f"the lease of {lost.topic}/{lost.partition.partition} ran out"))
+                self._lost()
+        local = [partition for partition in partitions if partition in self._leaders]
+        if not local:
+            return
+        asked_at_ms = self._clock.monotonic_ms()
+        leases = await self._metadata.acquire_leases(self._agent_id, local, self._ttl_ms)
+        until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)
+        for partition, lease in zip(local, leases, strict=True):
+            leader = self._leaders.get(partition)
+            if leader is None:
+                continue
+            if lease is None or await self._another_wrote(leader, lease):
+                self._drop(partition, NotLeader(f"another agent leads {leader.topic}/{partition.partition}"))
+                self._lost()
+                continue
+            await self._metadata.begin_epochs(self._agent_id, [self._start_of(leader, lease)])
+            # A lease that ran out before that was passed over, and its epoch is not stored: then it is taken once more.
+            (kept,) = await self._metadata.renew_leases(self._agent_id, [lease], self._ttl_ms)
+            if kept is not None and self._leaders.get(partition) is leader:
+                self._leases[partition] = kept
+                self._doubtful.discard(partition)
+                leader.begin_epoch(lease.epoch)
+                leader.resume_writing(until_ms)
+                _log.warning("took the lease of %s/%d again, epoch %d", leader.topic, partition.partition, lease.epoch)
+
+    async def _another_wrote(self, leader: PartitionLeader, lease: Lease) -> bool:
+        """Every grant is an epoch, so with the next epoch nobody led in between."""
+        if lease.epoch == leader.epoch + 1:
+            return False
+        try:
+            (row,) = await self._metadata.load_partitions([leader.partition])
+        except NotFound:
+            return True
+        (segments,) = await self._metadata.load_segments([leader.partition])
+        # The end may be one that we committed ourselves, and whose answer is still on its way.
+        is_ours = any(row.next_offset == segment.end_offset and segment.epoch <= leader.epoch for segment in segments)
+        began_below = any(
+            leader.epoch < epoch < lease.epoch and start_offset < leader.next_offset
+            for epoch, start_offset in row.epochs
+        )
+        wrote = row.durable_end != row.next_offset or (row.next_offset != leader.committed_end and not is_ours)
+        return began_below or wrote
+
+    # --- giving up ---
+
+    async def release(self, leaders: Sequence[PartitionLeader], *, drained: bool) -> None:
+        """Stop leading. `drained`: everything of them is in the object store."""
+        leases = []
+        for leader in leaders:
+            leader.stop_writing()
+            if self._leaders.get(leader.partition) is leader:
+                leases.append(self._leases[leader.partition])
         if leases:
-            await self._metadata.release_leases(self._agent_id, leases)
+            await self._metadata.release_leases(self._agent_id, leases, drained=drained)
+
+    def depose(self, leader: PartitionLeader, problem: StreamHouseError) -> None:
+        """Somebody else leads, or will: waiting producers and readers are told."""
+        if self._leaders.get(leader.partition) is leader:
+            self._drop(leader.partition, problem)
 
     def remove(self, topic: Topic, problem: StreamHouseError) -> None:
         """Stop leading a topic that was deleted."""
@@ -148,42 +328,9 @@ class Leadership:
         for leader in self._leaders.values():
             leader.writable_until_ms = 0
 
-    async def _take_again(self, partitions: list[TopicPartition]) -> None:
-        """The leases ran out while nobody renewed them, say because the process was paused."""
-        for partition in partitions:
-            self._leaders[partition].writable_until_ms = 0
-        asked_at_ms = self._clock.monotonic_ms()
-        leases = await self._metadata.acquire_leases(self._agent_id, partitions, self._ttl_ms)
-        until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)
-        for partition, lease in zip(partitions, leases, strict=True):
-            leader = self._leaders.get(partition)
-            if leader is None:
-                continue
-            if lease is None or await self._another_wrote(leader, lease):
-                self._drop(partition, NotLeader(f"another agent leads {leader.topic}/{partition.partition}"))
-                continue
-            await self._metadata.begin_epochs(self._agent_id, [(lease, leader.next_offset)])
-            if self._leaders.get(partition) is leader:
-                self._leases[partition] = lease
-                leader.begin_epoch(lease.epoch)
-                leader.writable_until_ms = until_ms
-                _log.warning("took the lease of %s/%d again, epoch %d", leader.topic, partition.partition, lease.epoch)
-
-    async def _another_wrote(self, leader: PartitionLeader, lease: Lease) -> bool:
-        """Every grant is an epoch, so with the next epoch nobody led in between."""
-        if lease.epoch == leader.epoch + 1:
-            return False
-        try:
-            (row,) = await self._metadata.load_partitions([leader.partition])
-        except NotFound:
-            return True
-        segments = await self._metadata.load_segments(leader.partition)
-        # The end may be one that we committed ourselves, and whose answer is still on its way.
-        is_ours = any(row.next_offset == segment.end_offset and segment.epoch <= leader.epoch for segment in segments)
-        return row.next_offset != leader.committed_end and not is_ours
-
     def _drop(self, partition: TopicPartition, problem: StreamHouseError) -> None:
         self._leases.pop(partition, None)
+        self._doubtful.discard(partition)
         leader = self._leaders.pop(partition, None)
         if leader is not None:
             self._by_topic[partition.topic_id][partition.partition] = None
@@ -198,3 +345,10 @@ async def keep_leases(leadership: Leadership, clock: Clock, interval_ms: int) ->
             await leadership.renew()
         except Unavailable as problem:
             _log.warning("cannot renew leases, trying again: %s", problem)
+
+
+async def watch_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
+    """Runs until cancelled, beside `keep_leases`, which may wait for the store for longer than a lease lasts."""
+    while True:
+        await clock.sleep_ms(interval_ms)
+        leadership.send_waiters_on()

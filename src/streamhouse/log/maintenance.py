@@ -104,7 +104,8 @@ class Maintenance:
             if partition not in self._leadership.leaders:
                 continue
             if partition not in known:
-                known[partition] = {row.object_key for row in await self._store.load_segments(partition)}
+                (segments,) = await self._store.load_segments([partition])
+                known[partition] = {row.object_key for row in segments}
             if item.key not in known[partition] and item.key not in self._uploader.keys_under_way:
                 orphans.append(item.key)
         garbage = set(await self._store.list_garbage(0, 1_000_000))

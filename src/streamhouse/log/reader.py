@@ -20,7 +20,7 @@ from streamhouse.format.segment_index import (
     index_in,
 )
 from streamhouse.log.block_cache import LoadingCache
-from streamhouse.log.leader import PartitionLeader
+from streamhouse.log.readable import ReadableLog
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData, NotFound
@@ -46,7 +46,7 @@ class SegmentReader:
     async def close(self) -> None:
         await self._tasks.cancel()
 
-    async def read(self, leader: PartitionLeader, offset: int, max_bytes: int) -> list[Buffer]:
+    async def read(self, leader: ReadableLog, offset: int, max_bytes: int) -> list[Buffer]:
         """Whole batches from the one that holds `offset` on, as far as segments go, at least one."""
         is_sequential = (leader.partition, offset) in self._expected
         self._expected.pop((leader.partition, offset), None)
@@ -74,7 +74,7 @@ class SegmentReader:
             self._read_ahead(leader, offset)
         return parts
 
-    async def offset_for_timestamp(self, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
+    async def offset_for_timestamp(self, leader: ReadableLog, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record at or after a time, among those in segments."""
         for segment in list(leader.segments):
             if segment.max_timestamp_ms < timestamp_ms or segment.end_offset <= leader.log_start_offset:
@@ -89,7 +89,7 @@ class SegmentReader:
                     return found
         return None
 
-    async def newest_timestamp(self, leader: PartitionLeader) -> int:
+    async def newest_timestamp(self, leader: ReadableLog) -> int:
         """The largest timestamp of what is in segments and not deleted; -1 if there is nothing."""
         whole = [segment for segment in leader.segments if segment.base_offset >= leader.log_start_offset]
         newest = max((segment.max_timestamp_ms for segment in whole), default=-1)
@@ -177,12 +177,12 @@ class SegmentReader:
         if len(self._expected) > _REMEMBERED_READERS:
             self._expected.popitem(last=False)
 
-    def _read_ahead(self, leader: PartitionLeader, offset: int) -> None:
+    def _read_ahead(self, leader: ReadableLog, offset: int) -> None:
         if leader.partition not in self._reading_ahead:
             self._reading_ahead.add(leader.partition)
             self._tasks.start(self._load_ahead(leader, offset), "read-ahead")
 
-    async def _load_ahead(self, leader: PartitionLeader, offset: int) -> None:
+    async def _load_ahead(self, leader: ReadableLog, offset: int) -> None:
         """Load what a sequential reader will ask for next. A failure is for the reader to meet, when it asks."""
         room = READ_AHEAD_BYTES
         try:

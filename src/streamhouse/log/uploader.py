@@ -151,7 +151,8 @@ class Uploader:
                 raise Fenced(f"object {key} was written by another process") from None
             except Unavailable as problem:
                 if leader.removed:
-                    return
+                    # Without its object the segment must not be registered, also while the lease would still allow it.
+                    raise StaleEpoch(f"{key} was not stored before its leader was deposed") from problem
                 _log.warning("cannot upload %s, trying again: %s", key, problem)
                 await self._clock.sleep_ms(wait_ms)
 

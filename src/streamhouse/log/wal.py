@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.names import TopicPartition
 
 
 class WalOwner(Protocol):
-    """Whose batches they are: told, in order, what became of them."""
+    """Whose batches they are: told, in order, what became of them.
 
+    A batch belongs to the epoch that its owner has when it is appended."""
+
+    partition: TopicPartition
+    epoch: int
     wal_prefix: bytes
 
     def durable(self, end_offset: int) -> None:

@@ -61,3 +61,15 @@ def test_a_place_that_cannot_be_a_directory_is_a_storage_error_with_a_hint(tmp_p
 
     with pytest.raises(StorageUnavailable, match="--data-dir"):
         DataDirectory(tmp_path / "file")
+
+
+def test_a_directory_keeps_the_name_it_was_given_and_takes_no_other(tmp_path: Path) -> None:
+    first = DataDirectory(tmp_path)
+    assert first.agent_id("a1") == "a1"
+    first.close()
+
+    again = DataDirectory(tmp_path)
+    assert again.agent_id() == again.agent_id("a1") == "a1"
+    with pytest.raises(InvalidConfig, match="of agent 'a1', not of 'a2'"):
+        again.agent_id("a2")
+    again.close()

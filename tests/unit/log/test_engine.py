@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -13,6 +15,7 @@ from log_parts.engines import bench, finishes
 from log_parts.waiting import until
 from streamhouse.format.batch import iter_headers
 from streamhouse.model.errors import CorruptData, NotLeader
+from streamhouse.model.names import TopicPartition
 from streamhouse.objects.faulty import Operation
 
 PRODUCER = 11
@@ -56,7 +59,7 @@ async def test_a_kill_after_the_commit_and_before_the_trim_replays_nothing_twice
         async with shared.engine() as running:
             await running.create()
             await running.produce(*[sent(300) for _ in range(5)])
-            running.leader()._wal = _NeverTrimmed(running.engine.wal)  # type: ignore[assignment]
+            running.leader()._wal = _NeverTrimmed(running.engine.wals.local)  # type: ignore[assignment]
             await running.engine.flush()
         async with shared.engine() as running:
             assert running.leader().next_offset == 5
@@ -186,6 +189,28 @@ async def test_a_stop_that_takes_longer_than_a_lease_still_uploads_everything(wa
         assert leader.committed_end == 1
 
 
+async def test_what_is_acknowledged_while_a_stop_is_under_way_is_not_left_behind(wal: Path) -> None:
+    """One partition is settled while another still uploads: what is written to it now must not be missed later."""
+    async with bench(wal) as shared:
+        async with shared.engine("first") as running:
+            await running.create(partitions=2)
+            for partition in range(2):
+                await running.produce(sent(), leader=running.leader(partition=partition))
+            hold = shared.objects.hold(Operation.CREATE, matches=lambda key: "/00001/" in key)
+            stopping = asyncio.ensure_future(running.engine.stop())
+            await hold.reached.wait()
+            await until(lambda: running.leader().committed_end == 1, "the other partition is uploaded")
+            acknowledged = 1
+            with suppress(NotLeader):
+                await running.produce(sent())
+                acknowledged = 2
+            hold.release()
+            await finishes(stopping, "the stop")
+        shared.wal_directory = wal.parent / "other"
+        async with shared.engine("second") as running:
+            assert running.leader().next_offset == acknowledged
+
+
 async def test_a_kill_leaves_no_task_and_no_complaint(wal: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = asyncio.all_tasks()
     async with bench(wal) as shared:
@@ -201,21 +226,45 @@ async def test_a_kill_leaves_no_task_and_no_complaint(wal: Path, caplog: pytest.
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_a_start_waits_for_the_lease_of_an_agent_that_is_gone(wal: Path) -> None:
-    async with bench() as shared:
-        async with shared.engine("gone", lease_ttl=400, lease_renewal=50) as running:
+async def test_a_start_takes_up_what_its_disk_holds_and_passes_over_the_rest(wal: Path) -> None:
+    async with bench(wal) as shared:
+        async with shared.engine() as running:
+            await running.create("on-disk")
+            await running.produce(sent(), leader=running.leader("on-disk"))
+        existing = [
+            *await shared.metadata.list_topics(),
+            await shared.metadata.create_topic("nobodys", uuid4(), 1, {}),
+        ]
+        starting = shared.unstarted()
+        try:
+            await starting.engine.start(existing)
+            assert [leader.topic for leader in starting.engine.leadership.leaders.values()] == ["on-disk"]
+            assert list(starting.engine.held) == [TopicPartition(existing[0].topic_id, 0)]
+        finally:
+            await starting.engine.abort()
+
+
+async def test_what_is_on_another_agents_disk_is_not_led_although_its_lease_ran_out(wal: Path) -> None:
+    async with bench(wal) as shared:
+        async with shared.engine("gone") as running:
             await running.create()
-        async with shared.engine("next", lease_ttl=400, lease_renewal=50) as running:
             await running.produce(sent())
+        shared.clock.pass_time(60_000)
+        shared.wal_directory = wal.parent / "other"
+        async with shared.engine("next") as running:
+            with pytest.raises(NotLeader):
+                running.leader()
+        shared.wal_directory = wal
+        async with shared.engine("gone") as running:
+            assert running.leader().next_offset == 1
 
 
-async def test_a_start_beside_a_living_agent_gives_up_and_says_why() -> None:
-    async with bench() as shared, shared.engine("living", lease_ttl=300, lease_renewal=50) as running:
+async def test_an_engine_beside_one_that_leads_starts_and_leads_nothing() -> None:
+    async with bench() as shared, shared.engine("living") as running:
         await running.create()
 
-        with pytest.raises(NotLeader, match="another agent"):
-            async with shared.engine("second", lease_ttl=300, lease_renewal=50):
-                pytest.fail("it started")
+        async with shared.engine("second") as second:
+            assert list(second.engine.held) == []
         await running.produce(sent())
 
 
@@ -226,7 +275,7 @@ async def test_partitions_that_fill_the_nodes_buffer_together_are_uploaded_befor
         await running.create(partitions=4)
         for partition in range(4):
             running.append(sent(250_000), running.leader(partition=partition))
-        running.engine.wal.kick()
+        running.engine.wals.local.kick()
 
         await until(lambda: running.engine.buffer.used_bytes < 2**19, "there is room again", timeout=3)
 
@@ -239,3 +288,17 @@ async def test_many_small_wal_files_are_trimmed_as_segments_are_committed(wal: P
             await running.engine.flush()
 
         await until(lambda: len(list(wal.iterdir())) <= 5, "files are used again")
+
+
+async def test_a_wal_that_is_gone_with_records_in_it_stops_the_start(tmp_path: Path) -> None:
+    """Another disk under the same name must not be taken for the one that has the records."""
+    async with bench(tmp_path / "wal") as shared:
+        async with shared.engine() as running:
+            await running.create()
+            await running.produce(sent())
+        for file in (tmp_path / "wal").iterdir():
+            file.unlink()
+
+        with pytest.raises(CorruptData, match="1 partitions"):
+            async with shared.engine():
+                pass

@@ -16,6 +16,7 @@ from streamhouse.model.errors import (
     CorruptBatch,
     NotLeader,
     OffsetOutOfRange,
+    OutcomeUnknown,
     OutOfOrderSequence,
     StorageUnavailable,
 )
@@ -459,11 +460,10 @@ def test_a_removed_leader_fails_what_is_on_its_way_and_gives_everything_back() -
     partition.append(sent())
     partition.wal.sync()
     _, pending = partition.append(sent())
-    problem = NotLeader("another agent leads")
 
-    partition.leader.remove(problem)
+    partition.leader.remove(NotLeader("another agent leads"))
 
-    assert pending.heard == [problem]
+    assert [type(heard) for heard in pending.heard] == [OutcomeUnknown]
     assert partition.leader.buffered_bytes == 0
     assert partition.node_buffer.used_bytes == 0
     assert partition.wal.forgotten == [partition.leader]
@@ -509,3 +509,14 @@ def test_the_snapshot_of_a_leader_knows_nothing_of_what_might_be_lost() -> None:
 
     assert state.check(PRODUCER, 0, 1, 1) is None
     assert header_of(sent()).producer_id == -1
+
+
+def test_who_waits_for_a_lease_that_ran_out_is_sent_on_and_the_batches_stay() -> None:
+    partition = Partition()
+    _, first = partition.append(sent())
+    partition.leader.send_waiters_on()
+
+    assert [type(heard) for heard in first.heard] == [OutcomeUnknown]
+    partition.wal.sync()
+    assert partition.leader.high_watermark == 1
+    assert [type(heard) for heard in first.heard] == [OutcomeUnknown]

@@ -12,8 +12,8 @@ from log_parts.batches import header_of, sent
 from log_parts.engines import bench, finishes
 from log_parts.leaders import Ack
 from log_parts.waiting import until
-from streamhouse.metadata.store import Lease
-from streamhouse.model.errors import MetadataUnavailable, NotFound, NotLeader
+from streamhouse.metadata.store import EpochStart
+from streamhouse.model.errors import MetadataUnavailable, NotFound, NotLeader, OutcomeUnknown
 
 TTL_MS = 30_000
 
@@ -138,7 +138,7 @@ async def test_what_waits_for_the_disk_when_a_lease_is_lost_to_another_fails() -
             leader.remove(NotLeader("another agent leads"))
             await asyncio.sleep(0)
 
-    assert [type(heard) for heard in ack.heard] == [NotLeader]
+    assert [type(heard) for heard in ack.heard] == [OutcomeUnknown]
 
 
 async def test_a_store_that_is_away_leaves_leaders_to_run_out_by_themselves() -> None:
@@ -233,7 +233,7 @@ async def test_nothing_is_appended_while_a_lease_is_taken_again() -> None:
         leader = running.leader()
         begin_epochs = shared.metadata.begin_epochs
 
-        async def appends_meanwhile(agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
+        async def appends_meanwhile(agent_id: str, starts: Sequence[EpochStart]) -> None:
             await begin_epochs(agent_id, starts)
             with pytest.raises(NotLeader):
                 await running.produce(sent())
@@ -257,13 +257,44 @@ class _With:
         return self._methods.get(name) or getattr(self._store, name)
 
 
+async def test_a_renewal_does_not_let_a_leader_write_before_its_epoch_has_begun() -> None:
+    """The store does not know yet on whose disk the records would be, nor where the epoch starts."""
+    async with bench() as shared, shared.engine() as running:
+        shared.metadata.fail("begin_epochs")
+        with suppress(MetadataUnavailable):
+            await running.create()
+
+        await running.engine.leadership.renew()
+
+        assert list(running.engine.held) == []
+        with pytest.raises(NotLeader):
+            running.append(sent())
+        await running.place()
+        await running.produce(sent())
+        assert running.leader().epochs == [(1, 0)]
+
+
+@pytest.mark.parametrize("step", ["load_partitions", "load_segments", "load_wal_ranges", "begin_epochs"])
+async def test_partitions_whose_taking_up_broke_off_are_led_at_the_next_try(step: str) -> None:
+    async with bench() as shared, shared.engine() as running:
+        shared.metadata.fail(step)
+        with suppress(MetadataUnavailable):
+            await running.create(partitions=3)
+
+        await running.place()
+
+        assert len(running.engine.held) == 3
+        for partition in range(3):
+            await running.produce(sent(), leader=running.leader(partition=partition))
+
+
 async def test_a_topic_deleted_while_its_lease_is_taken_again_is_forgotten() -> None:
     async with bench() as shared, shared.engine() as running:
         topic = await running.create()
         leader = running.leader()
         begin_epochs = shared.metadata.begin_epochs
 
-        async def deleted_meanwhile(agent_id: str, starts: Sequence[tuple[Lease, int]]) -> None:
+        async def deleted_meanwhile(agent_id: str, starts: Sequence[EpochStart]) -> None:
             await begin_epochs(agent_id, starts)
             await running.topics.delete(topic)
 

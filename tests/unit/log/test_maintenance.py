@@ -49,7 +49,8 @@ async def test_retention_by_time_drops_old_segments_and_keeps_young_ones() -> No
         leader = running.leader()
         assert leader.log_start_offset == 3
         assert [row.base_offset for row in leader.segments] == [3, 4]
-        assert [row.base_offset for row in await shared.metadata.load_segments(leader.partition)] == [3, 4]
+        (rows,) = await shared.metadata.load_segments([leader.partition])
+        assert [row.base_offset for row in rows] == [3, 4]
 
 
 async def test_retention_by_size_keeps_at_least_as_much_as_it_says() -> None:
@@ -211,7 +212,7 @@ async def test_an_upload_that_waits_for_the_database_for_longer_than_the_grace_p
         await running.engine.maintenance.remove_orphans()
         await finishes(flushing, "the flush")
 
-        (row,) = await shared.metadata.load_segments(running.leader().partition)
+        ((row,),) = await shared.metadata.load_segments([running.leader().partition])
         assert row.object_key in await shared.keys()
 
 

@@ -25,7 +25,8 @@ async def stored_offsets(shared: Bench) -> list[int]:
     partition = TopicPartition(topic.topic_id, 0)
     found: list[int] = []
     expected = None
-    for row in await shared.metadata.load_segments(partition):
+    (rows,) = await shared.metadata.load_segments([partition])
+    for row in rows:
         content = await shared.inner.get(row.object_key)
         footer, blocks = decode_segment(content)
         assert (footer.base_offset, footer.end_offset, len(content)) == (
