@@ -1,10 +1,13 @@
-"""Every group of this node, behind functions that no protocol has a part in."""
+"""The groups that this agent coordinates, behind functions that no protocol has a part in.
+
+A group of a shard that is not held here is refused with NOT_COORDINATOR: whoever asks is to look for its coordinator
+again. While a shard is being read, its groups are refused with COORDINATOR_LOAD_IN_PROGRESS."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from streamhouse.core.groups.classic import ClassicGroup
@@ -30,12 +33,12 @@ from streamhouse.core.groups.consumer_heartbeat import (
 from streamhouse.core.groups.consumer_snapshot import ConsumerGroupDescription
 from streamhouse.core.groups.consumer_target import Topics
 from streamhouse.core.groups.outcome import GroupError
-from streamhouse.core.placement.shards import SHARD_COUNT, shard_of
+from streamhouse.groups.coordination import Coordination
 from streamhouse.groups.group import Group
 from streamhouse.groups.shard import LeasedShard
 from streamhouse.groups.snapshot import Machine
-from streamhouse.metadata.groups import CommittedOffset, CoordinatorStore
-from streamhouse.model.errors import NotFound, StreamHouseError, Unavailable
+from streamhouse.metadata.groups import CommittedOffset, CoordinatorStore, GroupRow
+from streamhouse.model.errors import NotFound, StaleEpoch, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.tasks import TaskGroup
@@ -60,59 +63,77 @@ class GroupCoordinator:
         offsets_retention_ms: int,
         classic_limits: ClassicLimits,
         consumer_limits: ConsumerLimits,
+        lost: Callable[[], None] | None = None,
     ) -> None:
-        self._agent_id = agent_id
+        """`lost` is called when another agent turns out to have taken a shard that was held here."""
         self._store = store
         self._clock = clock
         self._topics = topics
-        self._lease_ttl_ms = lease_ttl_ms
         self._lease_renewal_ms = lease_renewal_ms
         self._offsets_retention_ms = offsets_retention_ms
         self._classic_limits = classic_limits
         self._consumer_limits = consumer_limits
-        self._shards: dict[int, LeasedShard] = {}
-        self._groups: dict[str, Group] = {}
-        self._owners: dict[str, asyncio.Task[Any]] = {}
-        self._tasks = TaskGroup("groups")
+        self._chores = TaskGroup("group chores")
+        self._owners = TaskGroup("groups")
+        self._coordination = Coordination(
+            agent_id=agent_id,
+            store=store,
+            clock=clock,
+            ttl_ms=lease_ttl_ms,
+            make_group=self._make_group,
+            tasks=self._owners,
+            lost=lost,
+        )
 
     # --- life ---
 
     async def start(self) -> None:
-        """Take every shard, waiting for those of an agent that is gone, and bring their groups back."""
-        while missing := [shard for shard in range(SHARD_COUNT) if shard not in self._shards]:
-            leases = await self._store.acquire_shards(self._agent_id, missing, self._lease_ttl_ms)
-            for lease in leases:
-                if lease is not None:
-                    self._shards[lease.shard] = LeasedShard(self._store, lease)
-                    await self._load(self._shards[lease.shard])
-            if None in leases:
-                _log.warning("waiting for another agent's leases of group shards")
-                await self._clock.sleep_ms(min(1000, self._lease_ttl_ms / 4))
-        self._tasks.start(self._keep_leases(), "leases")
-        self._tasks.start(self._expire_offsets(), "expiry")
+        """Begin to keep what is held; nothing is yet."""
+        self._chores.start(self._keep_leases(), "leases")
+        self._chores.start(self._expire_offsets(), "expiry")
 
     async def stop(self) -> None:
-        for group in self._groups.values():
-            group.let_go()
-        await self._tasks.cancel()
-        try:
-            await self._store.release_shards(self._agent_id, [shard.lease for shard in self._shards.values()])
-        except StreamHouseError as problem:
-            _log.warning("group shards were not released: %s", problem)
+        """Let everything go."""
+        await self._chores.cancel()
+        await self._coordination.release_all()
+        await self._owners.cancel()
 
     async def abort(self) -> None:
-        await self._tasks.cancel()
+        """End as a crash would: the leases run out."""
+        await self._chores.cancel()
+        await self._owners.cancel()
+
+    # --- shards ---
+
+    @property
+    def held_shards(self) -> Collection[int]:
+        """Those whose groups are served here."""
+        return frozenset(shard.number for shard in self._coordination)
+
+    async def acquire_shards(self, shards: Sequence[int]) -> None:
+        """Coordinate these: take their leases, read their groups, and only then serve them.
+
+        Those that another agent holds are passed over. If a shard cannot be read it is let go again, and this raises
+        (Unavailable: try again) when all the others are served."""
+        await self._coordination.acquire(shards)
+
+    async def release_shards(self, shards: Sequence[int]) -> None:
+        """Coordinate these no longer: members that wait are told so at once, then the leases are free for others."""
+        await self._coordination.release(shards)
 
     def topics_changed(self) -> None:
         """A topic came or went: groups that subscribe on this side look again."""
-        for group in self._groups.values():
-            if group.kind is GroupKind.CONSUMER:
-                self._tasks.start(group.ask(group.topics_changed), "topics")
+        for shard in self._coordination:
+            for group in shard:
+                if group.kind is GroupKind.CONSUMER:
+                    self._chores.start(self._notice_topics(group), "topics")
 
     # --- the classic protocol ---
 
     async def join(self, group_id: str, request: JoinRequest) -> JoinReply:
-        group = self._group(group_id)
+        group = self._find_or_open(group_id)
+        if isinstance(group, GroupError):
+            return JoinReply(error=group, member_id=request.member_id)
 
         async def decide() -> asyncio.Future[Any]:
             refusal = join_refusal(joining=GroupKind.CLASSIC, existing=group.kind, has_members=group.has_members)
@@ -120,80 +141,86 @@ class GroupCoordinator:
                 return _answered(JoinReply(error=refusal, member_id=request.member_id))
             machine = group.become(GroupKind.CLASSIC)
             assert isinstance(machine, ClassicGroup)
-            ticket, answer = group.expect()
+            ticket, answer = group.expect(JoinReply(error=GroupError.NOT_COORDINATOR, member_id=request.member_id))
             await group.settle(machine.join(ticket, request, group.now_ms))
             return answer
 
-        reply = await self._late(group, decide)
+        reply = await _late(group, decide)
+        if isinstance(reply, GroupError):
+            return JoinReply(error=reply, member_id=request.member_id)
         assert isinstance(reply, JoinReply)
         return reply
 
     async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
-        group = self._groups.get(group_id)
-        if group is None:
-            return SyncReply(error=GroupError.UNKNOWN_MEMBER_ID)
+        group = self._find(group_id)
+        if isinstance(group, GroupError):
+            return SyncReply(error=group)
 
         async def decide() -> asyncio.Future[Any]:
             machine = group.machine
             if not isinstance(machine, ClassicGroup):
                 return _answered(SyncReply(error=member_refusal(asking=GroupKind.CLASSIC, existing=group.kind)))
-            ticket, answer = group.expect()
+            ticket, answer = group.expect(SyncReply(error=GroupError.NOT_COORDINATOR))
             await group.settle(machine.sync(ticket, request, group.now_ms))
             return answer
 
-        reply = await self._late(group, decide)
+        reply = await _late(group, decide)
+        if isinstance(reply, GroupError):
+            return SyncReply(error=reply)
         assert isinstance(reply, SyncReply)
         return reply
 
     async def leave(self, group_id: str, members: Sequence[LeavingMember]) -> LeaveReply:
-        group = self._groups.get(group_id)
-        if group is None:
-            return LeaveReply(error=GroupError.UNKNOWN_MEMBER_ID)
+        group = self._find(group_id)
+        if isinstance(group, GroupError):
+            return LeaveReply(error=group)
 
         async def decide() -> asyncio.Future[Any]:
             machine = group.machine
             if not isinstance(machine, ClassicGroup):
                 return _answered(LeaveReply(error=member_refusal(asking=GroupKind.CLASSIC, existing=group.kind)))
-            ticket, answer = group.expect()
+            ticket, answer = group.expect(LeaveReply(error=GroupError.NOT_COORDINATOR))
             await group.settle(machine.leave(ticket, members, group.now_ms))
             return answer
 
-        reply = await self._late(group, decide)
+        reply = await _late(group, decide)
+        if isinstance(reply, GroupError):
+            return LeaveReply(error=reply)
         assert isinstance(reply, LeaveReply)
         return reply
 
     async def heartbeat(self, group_id: str, claim: MemberClaim) -> GroupError | None:
-        group = self._groups.get(group_id)
-        if group is None:
-            return GroupError.UNKNOWN_MEMBER_ID
+        group = self._find(group_id)
+        if isinstance(group, GroupError):
+            return group
 
         async def decide() -> GroupError | None:
             if not isinstance(group.machine, ClassicGroup):
                 return member_refusal(asking=GroupKind.CLASSIC, existing=group.kind)
             return group.machine.heartbeat(claim, group.now_ms)
 
-        return await group.ask(decide)
+        return await _ask(group, decide)
 
-    async def disconnect(self, group_id: str, member_id: str) -> None:
+    async def disconnect(self, group_id: str, member_id: str) -> GroupError | None:
         """A member's connection has ended, through a door whose members live as long as their connections: it has
-        left, and what follows from that is stored, before this returns."""
-        group = self._groups.get(group_id)
-        if group is None:
-            return
+        left, and what follows from that is stored, before this returns None."""
+        group = self._find(group_id)
+        if isinstance(group, GroupError):
+            return group
 
         async def decide() -> None:
             if isinstance(group.machine, ClassicGroup):
                 await group.settle(group.machine.disconnect(member_id, group.now_ms))
 
-        await group.ask(decide)
+        return await _ask(group, decide)
 
     # --- the consumer protocol ---
 
     async def consumer_heartbeat(self, group_id: str, request: HeartbeatRequest) -> HeartbeatReply | GroupError:
         joins = request.member_epoch == JOIN_EPOCH
-        group = self._group(group_id) if joins else self._groups.get(group_id)
-        if group is None:
-            return GroupError.UNKNOWN_MEMBER_ID
+        group = self._find_or_open(group_id) if joins else self._find(group_id)
+        if isinstance(group, GroupError):
+            return group
 
         async def decide() -> HeartbeatReply | GroupError:
             if joins:
@@ -208,7 +235,7 @@ class GroupCoordinator:
                 await group.store()
             return decision.reply
 
-        return await group.ask(decide)
+        return await _ask(group, decide)
 
     # --- offsets ---
 
@@ -216,7 +243,10 @@ class GroupCoordinator:
         self, group_id: str, claim: MemberClaim, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> CommitResult:
         """Only from the current generation, which the transaction that stores them checks again."""
-        group = self._group(group_id)
+        shard = self._coordination.find(group_id)
+        if isinstance(shard, GroupError):
+            return shard
+        group = shard.find_or_open(group_id)
 
         async def decide() -> CommitResult:
             machine = group.machine
@@ -229,14 +259,17 @@ class GroupCoordinator:
             if refusal is not None:
                 return refusal
             generation = group.generation if group.has_members else None
-            return await self._shard(group_id).commit(group_id, generation, offsets)
+            return await shard.leased.commit(group_id, generation, offsets)
 
-        return await group.ask(decide)
+        return await _ask(group, decide)
 
     async def committed(
         self, group_id: str, member_id: str | None, member_epoch: int
     ) -> GroupError | dict[TopicPartition, CommittedOffset]:
-        group = self._groups.get(group_id)
+        shard = self._coordination.find(group_id)
+        if isinstance(shard, GroupError):
+            return shard
+        group = shard.find(group_id)
         if group is not None and isinstance(group.machine, ConsumerGroup):
             refusal = group.machine.check_fetch(member_id, member_epoch)
             if refusal is not None:
@@ -247,7 +280,10 @@ class GroupCoordinator:
         self, group_id: str, choose: Callable[[Machine | None], GroupError | Sequence[TopicPartition]]
     ) -> CommitResult:
         """`choose` says which, of the group as it is when it is its turn, or why none."""
-        group = self._groups.get(group_id)
+        shard = self._coordination.find(group_id)
+        if isinstance(shard, GroupError):
+            return shard
+        group = shard.find(group_id)
         if group is None:
             return GroupError.GROUP_ID_NOT_FOUND
 
@@ -255,24 +291,32 @@ class GroupCoordinator:
             chosen = choose(group.machine)
             if isinstance(chosen, GroupError):
                 return chosen
-            return await self._shard(group_id).delete_offsets(group_id, chosen)
+            return await shard.leased.delete_offsets(group_id, chosen)
 
-        return await group.ask(decide)
+        return await _ask(group, decide)
 
     # --- administration ---
 
-    def describe(self, group_id: str) -> Description | None:
-        group = self._groups.get(group_id)
-        return group.machine.describe() if group is not None and group.machine is not None else None
+    def describe(self, group_id: str) -> Description | GroupError | None:
+        """None for a simple group, which has no members to describe."""
+        group = self._find(group_id, absent=GroupError.GROUP_ID_NOT_FOUND)
+        if isinstance(group, GroupError):
+            return group
+        if group.is_unread:
+            return GroupError.COORDINATOR_NOT_AVAILABLE
+        return group.machine.describe() if group.machine is not None else None
 
-    def all_groups(self) -> list[Group]:
-        return [self._groups[group_id] for group_id in sorted(self._groups)]
-
-    def find(self, group_id: str) -> Group | None:
-        return self._groups.get(group_id)
+    def all_groups(self) -> list[Group] | GroupError:
+        """Those of the shards that are held here: whoever wants all asks every agent."""
+        if self._coordination.is_loading:
+            return GroupError.COORDINATOR_LOAD_IN_PROGRESS
+        return sorted((group for shard in self._coordination for group in shard), key=lambda group: group.group_id)
 
     async def delete(self, group_id: str) -> GroupError | None:
-        group = self._groups.get(group_id)
+        shard = self._coordination.find(group_id)
+        if isinstance(shard, GroupError):
+            return shard
+        group = shard.find(group_id)
         if group is None:
             return GroupError.GROUP_ID_NOT_FOUND
 
@@ -284,111 +328,79 @@ class GroupCoordinator:
                 refusal = machine.delete() if machine is not None else None
             if refusal is None:
                 try:
-                    await self._shard(group_id).delete(group_id)
+                    await shard.leased.delete(group_id)
                 except NotFound:
                     refusal = GroupError.GROUP_ID_NOT_FOUND
+                except StreamHouseError:
+                    group.mistrust()
+                    raise
             return refusal
 
-        refusal = await group.ask(decide)
-        if refusal is None or refusal is GroupError.GROUP_ID_NOT_FOUND:
-            self._close(group_id)
+        refusal = await _ask(group, decide)
+        if (refusal is None or refusal is GroupError.GROUP_ID_NOT_FOUND) and shard.find(group_id) is group:
+            shard.close(group_id)
         return refusal
 
     # --- inside ---
 
-    def _group(self, group_id: str) -> Group:
-        group = self._groups.get(group_id)
-        if group is None:
-            group = Group(group_id, None, **self._parts(self._shard(group_id)))
-            self._open(group_id, group)
-        return group
+    def _find(self, group_id: str, *, absent: GroupError = GroupError.UNKNOWN_MEMBER_ID) -> Group | GroupError:
+        shard = self._coordination.find(group_id)
+        return shard if isinstance(shard, GroupError) else shard.find(group_id) or absent
 
-    def _shard(self, group_id: str) -> LeasedShard:
-        return self._shards[shard_of(group_id)]
+    def _find_or_open(self, group_id: str) -> Group | GroupError:
+        shard = self._coordination.find(group_id)
+        return shard if isinstance(shard, GroupError) else shard.find_or_open(group_id)
 
-    def _parts(self, shard: LeasedShard) -> dict[str, Any]:
-        return {
-            "shard": shard,
-            "clock": self._clock,
-            "topics": self._topics,
-            "classic_limits": self._classic_limits,
-            "consumer_limits": self._consumer_limits,
-        }
+    def _make_group(self, group_id: str, row: GroupRow | None, shard: LeasedShard) -> Group:
+        return Group(
+            group_id,
+            row,
+            shard=shard,
+            clock=self._clock,
+            topics=self._topics,
+            classic_limits=self._classic_limits,
+            consumer_limits=self._consumer_limits,
+        )
 
-    def _open(self, group_id: str, group: Group) -> None:
-        self._groups[group_id] = group
-        self._owners[group_id] = self._tasks.start(group.own(), group_id)
-
-    def _close(self, group_id: str) -> None:
-        self._groups.pop(group_id, None)
-        owner = self._owners.pop(group_id, None)
-        if owner is not None:
-            owner.cancel()
-
-    @staticmethod
-    async def _late(group: Group, decide: Callable[[], Coroutine[Any, Any, asyncio.Future[Any]]]) -> Any:
-        """Ask, and wait for an answer that other members' requests may bring about."""
-        return await (await group.ask(decide))
+    # --- chores ---
 
     async def _keep_leases(self) -> None:
         while True:
             await self._clock.sleep_ms(self._lease_renewal_ms)
             try:
-                await self._renew()
-            except Unavailable as problem:
+                await self._coordination.renew()
+            except StreamHouseError as problem:
                 _log.warning("cannot renew the leases of group shards, trying again: %s", problem)
-
-    async def _renew(self) -> None:
-        shards = list(self._shards.values())
-        renewed = await self._store.renew_shards(self._agent_id, [shard.lease for shard in shards], self._lease_ttl_ms)
-        lost = [shard for shard, lease in zip(shards, renewed, strict=True) if lease is None]
-        for shard, lease in zip(shards, renewed, strict=True):
-            if lease is not None:
-                shard.lease = lease
-        if lost:
-            again = await self._store.acquire_shards(
-                self._agent_id, [shard.lease.shard for shard in lost], self._lease_ttl_ms
-            )
-            for shard, lease in zip(lost, again, strict=True):
-                if lease is None:
-                    continue
-                _log.warning("took group shard %d again, epoch %d", lease.shard, lease.epoch)
-                nobody_led_between = lease.epoch == shard.lease.epoch + 1
-                shard.lease = lease
-                if not nobody_led_between:
-                    await self._load(shard)
-
-    async def _load(self, shard: LeasedShard) -> None:
-        """The groups of a shard as they are stored, whatever was in memory of them."""
-        rows = await shard.load_all()
-        for group_id in [group_id for group_id in self._groups if shard_of(group_id) == shard.lease.shard]:
-            self._groups[group_id].let_go()
-            self._close(group_id)
-        for row in rows:
-            self._open(row.group_id, Group(row.group_id, row, **self._parts(shard)))
 
     async def _expire_offsets(self) -> None:
         while True:
             await self._clock.sleep_ms(min(self._offsets_retention_ms, _LONGEST_EXPIRY_INTERVAL_MS))
-            for shard in self._shards.values():
+            for shard in self._coordination:
                 try:
                     await shard.expire(self._offsets_retention_ms)
-                    await self._forget_unstored(shard)
                 except StreamHouseError as problem:
                     _log.warning("offsets are expired later: %s", problem)
 
-    async def _forget_unstored(self, shard: LeasedShard) -> None:
-        """Groups that nobody is in and nothing is stored of: expired, or joined once and never again."""
-        candidates = [
-            group_id
-            for group_id, group in self._groups.items()
-            if shard_of(group_id) == shard.lease.shard and not group.has_members
-        ]
-        stored = {row.group_id for row in await shard.load_all()}
-        for group_id in candidates:
-            group = self._groups.get(group_id)
-            if group is not None and group_id not in stored and group.is_idle:
-                self._close(group_id)
+    @staticmethod
+    async def _notice_topics(group: Group) -> None:
+        try:
+            await group.ask(group.topics_changed)
+        except StreamHouseError as problem:
+            # It looks at the topics whenever it is read again.
+            _log.warning("group %r has not looked at the topics: %s", group.group_id, problem)
+
+
+async def _ask(group: Group, decide: Callable[[], Coroutine[Any, Any, T]]) -> T | GroupError:
+    try:
+        return await group.ask(decide)
+    except StaleEpoch:
+        return GroupError.NOT_COORDINATOR
+
+
+async def _late(group: Group, decide: Callable[[], Coroutine[Any, Any, asyncio.Future[Any]]]) -> Any:
+    """Ask, and wait for an answer that other members' requests may bring about."""
+    answer = await _ask(group, decide)
+    return answer if isinstance(answer, GroupError) else await answer
 
 
 def _answered(reply: T) -> asyncio.Future[T]:

@@ -21,11 +21,15 @@ from streamhouse.runtime.clock import Clock
 
 _log = logging.getLogger(__name__)
 _MAILBOX_SIZE = 10_000
+_READ_AGAIN_SECONDS = 1.0
 T = TypeVar("T")
 
 
 class Shard(Protocol):
     """Where a group's changes are stored: under the lease of its shard."""
+
+    def check_live(self) -> None:
+        """StaleEpoch once the lease may have run out."""
 
     async def save(self, row: GroupRow) -> None: ...
 
@@ -55,16 +59,14 @@ class Group:
         self._mailbox: asyncio.Queue[tuple[Callable[[], Coroutine[Any, Any, Any]], asyncio.Future[Any]]] = (
             asyncio.Queue(_MAILBOX_SIZE)
         )
-        self._waiting: dict[Ticket, asyncio.Future[ClassicReply]] = {}
+        self._waiting: dict[Ticket, tuple[asyncio.Future[ClassicReply], ClassicReply]] = {}
         self._next_ticket = 0
         self._is_busy = False
+        self._is_over = False
+        self.is_unread = False
         self._stored_generation = row.generation if row is not None else 0
         self._empty_since_ms = row.empty_since_ms if row is not None else None
-        self.machine: Machine | None = None
-        if row is not None:
-            self.machine = from_row(row, self.now_ms, classic_limits, consumer_limits)
-            if isinstance(self.machine, ConsumerGroup):
-                self.machine.topics_changed(topics(), self.now_ms)
+        self.machine: Machine | None = self._restored(row)
 
     @property
     def now_ms(self) -> int:
@@ -95,6 +97,8 @@ class Group:
         """Run a request when it is its turn."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         await self._mailbox.put((request, done))
+        if self._is_over:
+            self._turn_away()
         return await done
 
     async def own(self) -> None:
@@ -103,9 +107,19 @@ class Group:
             while True:
                 await self._serve_next()
         finally:
-            while not self._mailbox.empty():
-                _, done = self._mailbox.get_nowait()
-                _fail(done, self._not_ours())
+            self.end()
+
+    def end(self) -> None:
+        """This agent no longer coordinates the group: nobody is left waiting, and nobody will wait again."""
+        self._is_over = True
+        self._let_go()
+        self._turn_away()
+
+    def _turn_away(self) -> None:
+        """Making room lets in those who waited for it, who find that it is over and do the same."""
+        while not self._mailbox.empty():
+            _, done = self._mailbox.get_nowait()
+            _fail(done, self._not_ours())
 
     async def _serve_next(self) -> None:
         try:
@@ -116,6 +130,9 @@ class Group:
             return
         self._is_busy = True
         try:
+            self._shard.check_live()
+            if self.is_unread:
+                await self._read_again()
             result = await request()
         except Exception as problem:
             _fail(done, problem)
@@ -131,10 +148,15 @@ class Group:
     def _not_ours(self) -> StaleEpoch:
         return StaleEpoch(f"this agent no longer coordinates group {self.group_id!r}")
 
-    def let_go(self) -> None:
-        """Somebody else coordinates the group: whoever waits is told to look for it."""
+    def _let_go(self) -> None:
+        """Whoever waits is told to look for the coordinator again."""
         if isinstance(self.machine, ClassicGroup):
             self._deliver(self.machine.unload(self.now_ms))
+        # Those whose answers were due with what is not stored now: the machine no longer knows that they wait.
+        for future, refusal in self._waiting.values():
+            if not future.done():
+                future.set_result(refusal)
+        self._waiting.clear()
 
     # --- inside the task ---
 
@@ -149,12 +171,12 @@ class Group:
             )
         return self.machine
 
-    def expect(self) -> tuple[Ticket, asyncio.Future[ClassicReply]]:
-        """A ticket for a request whose answer may come later."""
+    def expect(self, refusal: ClassicReply) -> tuple[Ticket, asyncio.Future[ClassicReply]]:
+        """A ticket for a request whose answer may come later; `refusal` is the answer if the group is let go first."""
         self._next_ticket += 1
         ticket = Ticket(self._next_ticket)
         future: asyncio.Future[ClassicReply] = asyncio.get_running_loop().create_future()
-        self._waiting[ticket] = future
+        self._waiting[ticket] = (future, refusal)
         return ticket, future
 
     async def settle(self, outcome: Outcome[ClassicReply]) -> None:
@@ -164,7 +186,7 @@ class Group:
         self._deliver(outcome)
 
     async def store(self) -> None:
-        """If it cannot be stored, it has not happened: the group goes back to what is stored."""
+        """If it cannot be stored, the group goes back to what is."""
         assert self.machine is not None
         if not is_empty(self.machine):
             self._empty_since_ms = None
@@ -173,23 +195,40 @@ class Group:
         try:
             await self._shard.save(to_row(self.group_id, self.machine, self._empty_since_ms))
         except StreamHouseError:
-            self.let_go()
-            await self._reload()
+            self.mistrust()
             raise
+
+    def mistrust(self) -> None:
+        """What is in memory has not happened: it is read again before anybody else is served."""
+        self._let_go()
+        self.machine = None
+        self.is_unread = True
 
     async def topics_changed(self) -> None:
         if isinstance(self.machine, ConsumerGroup) and self.machine.topics_changed(self._topics(), self.now_ms):
             await self.store()
 
-    async def _reload(self) -> None:
-        self.machine = None
+    async def _read_again(self) -> None:
         row = await self._shard.load(self.group_id)
         if row is not None:
             self._stored_generation = row.generation
-            self.machine = from_row(row, self.now_ms, self.classic_limits, self.consumer_limits)
+            self._empty_since_ms = row.empty_since_ms
+        self.machine = self._restored(row)
+        self.is_unread = False
+
+    def _restored(self, row: GroupRow | None) -> Machine | None:
+        if row is None:
+            return None
+        machine = from_row(row, self.now_ms, self.classic_limits, self.consumer_limits)
+        if isinstance(machine, ConsumerGroup):
+            machine.topics_changed(self._topics(), self.now_ms)
+        return machine
 
     async def _tick(self) -> None:
-        if isinstance(self.machine, ClassicGroup):
+        if self.is_unread:
+            self._shard.check_live()
+            await self._read_again()
+        elif isinstance(self.machine, ClassicGroup):
             await self.settle(self.machine.tick(self.now_ms))
         elif isinstance(self.machine, ConsumerGroup) and self.machine.tick(self.now_ms):
             await self.store()
@@ -202,6 +241,8 @@ class Group:
             await self._clock.sleep_ms(100)
 
     def _seconds_to_deadline(self) -> float | None:
+        if self.is_unread:
+            return _READ_AGAIN_SECONDS
         if self.machine is None:
             return None
         deadline_ms = (
@@ -211,7 +252,7 @@ class Group:
 
     def _deliver(self, outcome: Outcome[ClassicReply]) -> None:
         for answer in outcome.answers:
-            future = self._waiting.pop(answer.ticket, None)
+            future, _ = self._waiting.pop(answer.ticket, (None, None))
             if future is not None and not future.done():
                 future.set_result(answer.reply)
 

@@ -24,6 +24,7 @@ class GroupError(Enum):
     INCONSISTENT_GROUP_PROTOCOL = auto()
     INVALID_SESSION_TIMEOUT = auto()
     GROUP_MAX_SIZE_REACHED = auto()
+    COORDINATOR_LOAD_IN_PROGRESS = auto()
     COORDINATOR_NOT_AVAILABLE = auto()
     NOT_COORDINATOR = auto()
     FENCED_MEMBER_EPOCH = auto()
