@@ -1,0 +1,92 @@
+"""What one node asks of another about the partitions that the other leads, in no protocol's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.names import TopicPartition
+from streamhouse.runtime.tasks import TaskGroup
+
+ANY_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Produced:
+    """Where a batch is now. `append_time_ms` is -1 unless the topic stamps its records."""
+
+    base_offset: int
+    append_time_ms: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """Whole record batches, the first of which holds the offset that was asked for."""
+
+    batches: bytes
+    high_watermark: int
+    log_start_offset: int
+    leader_epoch: int
+
+
+class Peer(Protocol):
+    """A node, this one or another. Every call ends within its time-out, and raises NotLeader if the node does not lead
+    the partition. It never passes a call on to a third node."""
+
+    async def produce(
+        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+    ) -> Produced:
+        """Append one batch and wait until it is durable. Of all failures only OutcomeUnknown may have stored it."""
+
+    async def fetch(
+        self,
+        partition: TopicPartition,
+        offset: int,
+        *,
+        max_bytes: int,
+        min_bytes: int = 0,
+        max_wait_ms: int = 0,
+        timeout_ms: int,
+    ) -> Fetched:
+        """Read at least one batch, if there is one, else up to max_bytes; first wait for min_bytes, at most
+        max_wait_ms. The time-out is for the reading and comes on top of that."""
+
+    async def flush(self, partition: TopicPartition, *, timeout_ms: int) -> int:
+        """Put what is durable now into the object store; returns the offset after the last one in segments."""
+
+    async def nudge_transfers(self, *, timeout_ms: int) -> None:
+        """Let it look at the transfers under way now."""
+
+
+class RemotePeer(Peer, Protocol):
+    async def close(self) -> None: ...
+
+
+class Peers:
+    """The other nodes, each with one connection, which is kept."""
+
+    def __init__(self, connect: Callable[[str], RemotePeer]) -> None:
+        self._connect = connect
+        self._peers: dict[str, tuple[str, RemotePeer]] = {}
+        self._closing = TaskGroup("peers")
+
+    def at(self, agent_id: str, address: str) -> Peer:
+        """The agent at its address. An agent that was elsewhere before has been started anew, so what was asked of it
+        there gets no answer any more."""
+        known = self._peers.get(agent_id)
+        if known is not None and known[0] == address:
+            return known[1]
+        if known is not None:
+            self._closing.start(known[1].close(), agent_id)
+        peer = self._connect(address)
+        self._peers[agent_id] = (address, peer)
+        return peer
+
+    async def close(self) -> None:
+        peers, self._peers = self._peers, {}
+        for _, peer in peers.values():
+            await peer.close()
+        await self._closing.wait()

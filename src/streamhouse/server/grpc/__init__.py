@@ -1,0 +1,1 @@
+"""The gRPC port: one listener, several services."""

@@ -1,0 +1,75 @@
+"""The service between nodes (`wire/grpc/internal.proto`): a peer's questions, put to this node's partitions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import grpc
+
+from streamhouse.client.peer import Peer
+from streamhouse.model.errors import InvalidInput
+from streamhouse.model.names import TopicPartition
+from streamhouse.server.grpc.calls import unary
+from streamhouse.wire.grpc import internal_pb2 as pb
+
+SERVICE = pb.DESCRIPTOR.services_by_name["Internal"].full_name
+_TOPIC_ID_BYTES = 16
+
+
+class InternalService:
+    """`local` answers for this node, and never forwards: what was forwarded to the wrong node goes back."""
+
+    def __init__(self, local: Peer) -> None:
+        self._local = local
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "Produce": unary(pb.ProduceRequest, self._produce),
+                "Fetch": unary(pb.FetchRequest, self._fetch),
+                "Flush": unary(pb.FlushRequest, self._flush),
+                "NudgeTransfers": unary(pb.NudgeTransfersRequest, self._nudge_transfers),
+            },
+        )
+
+    async def _produce(self, request: pb.ProduceRequest, timeout_ms: int) -> pb.ProduceResponse:
+        produced = await self._local.produce(
+            _partition(request.partition), request.batch, leader_epoch=request.leader_epoch, timeout_ms=timeout_ms
+        )
+        return pb.ProduceResponse(
+            base_offset=produced.base_offset,
+            append_time_ms=produced.append_time_ms,
+            leader_epoch=produced.leader_epoch,
+        )
+
+    async def _fetch(self, request: pb.FetchRequest, timeout_ms: int) -> pb.FetchResponse:
+        max_wait_ms = min(request.max_wait_ms, timeout_ms)
+        fetched = await self._local.fetch(
+            _partition(request.partition),
+            request.offset,
+            max_bytes=request.max_bytes,
+            min_bytes=request.min_bytes,
+            max_wait_ms=max_wait_ms,
+            timeout_ms=timeout_ms - max_wait_ms,
+        )
+        return pb.FetchResponse(
+            batches=fetched.batches,
+            high_watermark=fetched.high_watermark,
+            log_start_offset=fetched.log_start_offset,
+            leader_epoch=fetched.leader_epoch,
+        )
+
+    async def _flush(self, request: pb.FlushRequest, timeout_ms: int) -> pb.FlushResponse:
+        committed_end = await self._local.flush(_partition(request.partition), timeout_ms=timeout_ms)
+        return pb.FlushResponse(committed_end=committed_end)
+
+    async def _nudge_transfers(self, _: pb.NudgeTransfersRequest, timeout_ms: int) -> pb.NudgeTransfersResponse:
+        await self._local.nudge_transfers(timeout_ms=timeout_ms)
+        return pb.NudgeTransfersResponse()
+
+
+def _partition(partition: pb.Partition) -> TopicPartition:
+    if len(partition.topic_id) != _TOPIC_ID_BYTES:
+        raise InvalidInput(f"a topic id has {_TOPIC_ID_BYTES} bytes, not {len(partition.topic_id)}")
+    return TopicPartition(UUID(bytes=partition.topic_id), partition.number)

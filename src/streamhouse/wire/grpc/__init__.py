@@ -1,0 +1,1 @@
+"""gRPC as bytes: message definitions, the modules generated from them, and how errors are named."""

@@ -1,0 +1,1 @@
+"""Nodes that ask one another over gRPC."""

@@ -1,0 +1,104 @@
+"""A peer that answers what a test says, and a gRPC port that puts it on the network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from streamhouse.client.internal import PeerClient
+from streamhouse.client.peer import ANY_EPOCH, Fetched, Peer, Produced
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.names import TopicPartition
+from streamhouse.model.settings import Settings
+from streamhouse.server.grpc.internal import InternalService
+from streamhouse.server.grpc.listener import ENVELOPE_BYTES, GrpcListener
+
+PARTITION = TopicPartition(UUID(int=7), 3)
+HUNG_MS = 20_000
+"""Nothing takes this long unless it hangs."""
+PRODUCED = Produced(base_offset=41, append_time_ms=-1, leader_epoch=5)
+FETCHED = Fetched(batches=b"batches", high_watermark=9, log_start_offset=2, leader_epoch=5)
+
+
+@dataclass
+class ScriptedPeer:
+    """Notes what it is asked, does `first` and then answers."""
+
+    first: Callable[[], Awaitable[None]] | None = None
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    cancelled: int = 0
+    fetched: Fetched = FETCHED
+
+    async def produce(
+        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+    ) -> Produced:
+        await self._asked(
+            "produce", partition=partition, batch=bytes(batch), leader_epoch=leader_epoch, timeout_ms=timeout_ms
+        )
+        return PRODUCED
+
+    async def fetch(self, partition: TopicPartition, offset: int, **options: int) -> Fetched:
+        await self._asked("fetch", partition=partition, offset=offset, **options)
+        return self.fetched
+
+    async def flush(self, partition: TopicPartition, *, timeout_ms: int) -> int:
+        await self._asked("flush", partition=partition, timeout_ms=timeout_ms)
+        return 12
+
+    async def nudge_transfers(self, *, timeout_ms: int) -> None:
+        await self._asked("nudge_transfers", timeout_ms=timeout_ms)
+
+    async def close(self) -> None:
+        await self._asked("close")
+
+    async def _asked(self, what: str, **options: Any) -> None:
+        self.asked.append((what, options))
+        if self.first is not None:
+            try:
+                await self.first()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+
+
+def raises(problem: Exception) -> Callable[[], Awaitable[None]]:
+    async def first() -> None:
+        raise problem
+
+    return first
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def listening(peer: Peer, *, max_calls: int = 100, port: int = 0, **settings: Any) -> AsyncIterator[int]:
+    """The port on 127.0.0.1 at which the peer is asked."""
+    listener = GrpcListener(Settings(**settings), [InternalService(peer).handler()], max_calls=max_calls)
+    _, bound_port = await listener.start("127.0.0.1", port)
+    try:
+        yield bound_port
+    finally:
+        await listener.close()
+
+
+@asynccontextmanager
+async def connected(port: int, **options: Any) -> AsyncIterator[PeerClient]:
+    limits = {"max_message_bytes": 2**20 + ENVELOPE_BYTES}
+    client = PeerClient(f"127.0.0.1:{port}", **(limits | options))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def asking(peer: Peer, **settings: Any) -> AsyncIterator[PeerClient]:
+    """A client of the peer, with a network between."""
+    async with listening(peer, **settings) as port, connected(port) as client:
+        yield client

@@ -1,0 +1,220 @@
+"""A node asked by another over a real socket about partitions with real storage."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from log_parts.batches import real, sent
+from log_parts.engines import finishes
+from log_parts.waiting import until
+from peers.node import StoringNode, storing_node
+from peers.scripted import HUNG_MS, asking, connected, forever, listening
+from services.proxy import Proxy, proxy_before
+from streamhouse.broker.forwarding import Forwarder
+from streamhouse.client.peer import ANY_EPOCH, Peers, Produced
+from streamhouse.format.batch import iter_headers
+from streamhouse.format.records import decode_records
+from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import (
+    BatchTooLarge,
+    CorruptBatch,
+    NotLeader,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    StaleEpoch,
+)
+from streamhouse.model.names import TopicPartition
+
+EVERYTHING = 2**31
+
+
+def values(content: bytes) -> list[bytes | None]:
+    return [
+        record.value
+        for position, header in iter_headers(content)
+        for record in decode_records(content[position : position + header.size_bytes])
+    ]
+
+
+async def test_a_produce_is_stored_where_it_says_and_read_back_as_it_was(tmp_path: Path) -> None:
+    async with storing_node(tmp_path / "wal") as node, asking(node.local) as client:
+        produced = [
+            await client.produce(node.partition, real(b"a", b"b"), timeout_ms=HUNG_MS),
+            await client.produce(node.partition, real(b"c"), leader_epoch=node.leader.epoch, timeout_ms=HUNG_MS),
+        ]
+        fetched = await client.fetch(node.partition, 0, max_bytes=EVERYTHING, timeout_ms=HUNG_MS)
+
+        assert [item.base_offset for item in produced] == [0, 2]
+        assert {item.leader_epoch for item in produced} == {fetched.leader_epoch} == {node.leader.epoch}
+        assert values(fetched.batches) == [b"a", b"b", b"c"]
+        assert (fetched.high_watermark, fetched.log_start_offset) == (3, 0)
+        assert fetched.batches == await node.running.read("orders", 1)
+
+
+async def test_an_append_time_comes_back() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        stamped = await node.running.create("stamped", message_timestamp_type="LogAppendTime")
+        produced = await client.produce(TopicPartition(stamped.topic_id, 0), real(b"a"), timeout_ms=HUNG_MS)
+
+        assert abs(produced.append_time_ms - node.running.bench.clock.now_ms()) < HUNG_MS
+
+
+@pytest.mark.parametrize(
+    "partition", [TopicPartition(UUID(int=99), 0), TopicPartition(UUID(int=99), -1)], ids=["topic", "negative"]
+)
+async def test_what_this_node_has_not_heard_of_it_does_not_lead(partition: TopicPartition) -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        with pytest.raises(NotLeader):
+            await client.produce(partition, real(b"a"), timeout_ms=HUNG_MS)
+        with pytest.raises(NotLeader):
+            await client.fetch(partition, 0, max_bytes=1, timeout_ms=HUNG_MS)
+        with pytest.raises(NotLeader):
+            await client.flush(partition, timeout_ms=HUNG_MS)
+
+
+async def test_a_partition_whose_lease_is_lost_is_not_led_and_nothing_is_stored() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        node.leader.writable_until_ms = 0
+        with pytest.raises(NotLeader):
+            await client.produce(node.partition, real(b"a"), timeout_ms=HUNG_MS)
+
+        assert node.leader.next_offset == 0
+
+
+async def test_a_caller_that_knows_another_epoch_hears_so() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        with pytest.raises(StaleEpoch):
+            await client.produce(node.partition, real(b"a"), leader_epoch=node.leader.epoch - 1, timeout_ms=HUNG_MS)
+        with pytest.raises(NotLeader):
+            await client.produce(node.partition, real(b"a"), leader_epoch=node.leader.epoch + 1, timeout_ms=HUNG_MS)
+
+
+async def test_what_kafkas_door_refuses_is_refused_here_as_well() -> None:
+    async with storing_node(max_message_bytes=1_000) as node, asking(node.local) as client:
+        damaged = sent()
+        damaged[70] ^= 1
+        with pytest.raises(CorruptBatch):
+            await client.produce(node.partition, damaged, timeout_ms=HUNG_MS)
+        with pytest.raises(BatchTooLarge):
+            await client.produce(node.partition, sent(1_001), timeout_ms=HUNG_MS)
+
+        assert node.leader.next_offset == 0
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 2**40])
+async def test_an_offset_outside_the_log_is_out_of_range(offset: int) -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        with pytest.raises(OffsetOutOfRange):
+            await client.fetch(node.partition, offset, max_bytes=1, timeout_ms=HUNG_MS)
+
+
+async def test_a_fetch_gives_as_much_as_was_asked_for_but_always_a_batch() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        for _ in range(5):
+            await client.produce(node.partition, sent(100), timeout_ms=HUNG_MS)
+
+        small = await client.fetch(node.partition, 1, max_bytes=0, timeout_ms=HUNG_MS)
+        larger = await client.fetch(node.partition, 1, max_bytes=250, timeout_ms=HUNG_MS)
+
+    assert [header.base_offset for _, header in iter_headers(small.batches)] == [1]
+    assert [header.base_offset for _, header in iter_headers(larger.batches)] == [1, 2]
+
+
+async def test_a_fetch_waits_for_what_is_not_there_yet() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        fetch = asyncio.ensure_future(
+            client.fetch(node.partition, 0, max_bytes=1_000, min_bytes=1, max_wait_ms=HUNG_MS, timeout_ms=HUNG_MS)
+        )
+        await until(lambda: node.leader._watchers, "the fetch waits")
+        await client.produce(node.partition, real(b"a"), timeout_ms=HUNG_MS)
+
+        assert values((await finishes(fetch, "the fetch")).batches) == [b"a"]
+
+
+async def test_a_fetch_that_waits_in_vain_is_answered_with_nothing() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        fetched = await client.fetch(
+            node.partition, 0, max_bytes=1_000, min_bytes=1, max_wait_ms=50, timeout_ms=HUNG_MS
+        )
+
+        assert (fetched.batches, fetched.high_watermark) == (b"", 0)
+        assert not node.leader._watchers
+
+
+async def test_a_flush_puts_everything_into_segments() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        await client.produce(node.partition, real(b"a", b"b"), timeout_ms=HUNG_MS)
+
+        assert await client.flush(node.partition, timeout_ms=HUNG_MS) == 2
+        assert node.leader.committed_end == 2
+        assert await client.flush(node.partition, timeout_ms=HUNG_MS) == 2
+
+
+async def test_a_nudge_wakes_whoever_looks_at_transfers() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        await client.nudge_transfers(timeout_ms=HUNG_MS)
+
+        assert node.nudges == 1
+
+
+# --- lost answers ---
+
+
+class AnswerLost:
+    """A peer that stores what it is sent, and whose first answers are lost with their connections."""
+
+    def __init__(self, node: StoringNode, times: int) -> None:
+        self._node = node
+        self._times = times
+        self.proxy: Proxy
+
+    async def produce(
+        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+    ) -> Produced:
+        produced = await self._node.local.produce(partition, batch, leader_epoch=leader_epoch, timeout_ms=timeout_ms)
+        if self._times:
+            self._times -= 1
+            self.proxy.cut()
+            await forever()
+        return produced
+
+
+async def forward(node: StoringNode, batch: memoryview, *, lost_answers: int) -> Produced:
+    """Through another node's forwarder and a network that loses answers."""
+    peer = AnswerLost(node, lost_answers)
+    async with listening(peer) as port, proxy_before(port) as proxy, connected(proxy.port) as client:
+        peer.proxy = proxy
+
+        async def nothing_changes() -> None:
+            return
+
+        forwarder = Forwarder(
+            agent_id="agent-2",
+            local=None,
+            peers=Peers(lambda _: client),
+            leader_address=lambda *_: ("agent-1", f"127.0.0.1:{proxy.port}"),
+            refresh_routes=nothing_changes,
+            clock=node.running.bench.clock,
+        )
+        return await finishes(forwarder.produce(node.topic, 1, batch, timeout_ms=HUNG_MS), "the produce", timeout=25)
+
+
+async def test_an_idempotent_batch_whose_answers_are_lost_is_stored_once() -> None:
+    async with storing_node() as node:
+        first = await forward(node, real(b"a", producer=(9, 0, 0)), lost_answers=0)
+        second = await forward(node, real(b"b", producer=(9, 0, 1)), lost_answers=2)
+
+        assert (first.base_offset, second.base_offset) == (0, 1)
+        assert values(await node.running.read("orders", 1)) == [b"a", b"b"]
+
+
+async def test_a_plain_batch_whose_answer_is_lost_is_stored_once_and_its_outcome_is_unknown() -> None:
+    async with storing_node() as node:
+        with pytest.raises(OutcomeUnknown):
+            await forward(node, real(b"a"), lost_answers=1)
+
+        assert values(await node.running.read("orders", 1)) == [b"a"]
