@@ -8,21 +8,29 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import uvloop
 
-from streamhouse.broker.broker import Broker, Identity
+from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
+from streamhouse.broker.nodes import Nodes
 from streamhouse.broker.topics import Topics
+from streamhouse.cluster.assigner import Assigner
+from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.view import ClusterView
 from streamhouse.core.groups.classic_messages import ClassicLimits
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
 from streamhouse.core.groups.consumer_target import TopicShape
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
+from streamhouse.metadata.cluster import AgentInfo
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
+from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import check_agent_id
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic, effective_config, parse_log_config
@@ -30,9 +38,14 @@ from streamhouse.objects.open import open_store
 from streamhouse.objects.s3 import S3Options
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock, SystemClock
-from streamhouse.server.kafka.listener import KafkaListener
+from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.kafka.listener import KafkaListener, KafkaPort, bind_kafka_port
+
+if TYPE_CHECKING:
+    from streamhouse.server.grpc.node import InternalPort
 
 _log = logging.getLogger(__name__)
+_LINGER_MS = 500
 
 
 class Node:
@@ -46,16 +59,28 @@ class Node:
         metadata: MetadataStore | None = None,
         objects: ObjectStore | None = None,
         durable: bool = True,
+        is_agent: bool = True,
     ) -> None:
+        """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._metadata = metadata
         self._objects = objects
-        self._durable = durable
+        self._durable = durable and is_agent
+        self._is_agent = is_agent
         self._stack = AsyncExitStack()
+        self._heartbeats = TaskGroup("heartbeats")
+        self._membership: Membership | None = None
+        self._topics: Topics
+        self._groups: GroupCoordinator
+        self._view: ClusterView
+        self._assigner: Assigner
+        self._internal: InternalPort | None = None
         self.engine: LogEngine
         self.broker: Broker
         self.kafka: KafkaListener
+
+    # --- starting ---
 
     async def start(self) -> None:
         """Recover, lead, listen. What was started is stopped again if a later step fails."""
@@ -73,7 +98,11 @@ class Node:
             self._stack.callback(directory.close)
         metadata = self._metadata or await self._open_metadata(settings)
         objects = self._objects or await self._open_objects(settings)
-        agent_id = check_agent_id(settings.agent_id or (directory.agent_id() if directory else "agent-memory"))
+        agent_id = (
+            directory.agent_id(settings.agent_id) if directory else check_agent_id(settings.agent_id or "agent-memory")
+        )
+        port = bind_kafka_port(settings)
+        self._stack.callback(port.socket.close)
         self.engine = LogEngine(
             settings=settings,
             agent_id=agent_id,
@@ -82,14 +111,103 @@ class Node:
             objects=objects,
             clock=self._clock,
             config_of=self._log_config,
+            lost=self._look_again,
         )
         self._stack.push_async_callback(self.engine.abort)
-        topics: Topics
-        groups = GroupCoordinator(
+        self._groups = self._make_groups(agent_id, metadata)
+        self._topics = Topics(
+            store=metadata,
+            engine=self.engine,
+            node_defaults=node_defaults(settings),
+            default_partitions=settings.default_partitions,
+            changed=self._groups.topics_changed,
+            place=self._place_topics,
+        )
+        self._view = ClusterView(
+            metadata,
+            self._clock,
+            agent_id=agent_id,
+            liveness_ms=settings.liveness,
+            lease_ttl_ms=settings.lease_ttl,
+        )
+        self.broker = Broker(
+            settings=settings,
+            identity=Identity(cluster_id=await metadata.cluster_id(), node_id=NOT_A_NODE, agent_id=agent_id),
+            clock=self._clock,
+            metadata=metadata,
+            engine=self.engine,
+            topics=self._topics,
+            groups=self._groups,
+            nodes=Nodes(self._view),
+        )
+        self.kafka = KafkaListener(self.broker)
+        if self._is_agent:
+            self._membership = Membership(
+                store=metadata,
+                info=await self._agent_info(agent_id, port),
+                node_id=settings.node_id,
+                clock=self._clock,
+                heartbeat_ms=settings.heartbeat,
+            )
+        self._assigner = Assigner(
+            membership=self._membership,
+            view=self._view,
+            transfers=metadata,
+            topics=self._topics,
+            partitions=self.engine,
+            shards=self._groups,
+            clock=self._clock,
+            interval_ms=settings.rebalance,
+        )
+        await self._topics.refresh()
+        await self.engine.start(self._topics)
+        await self._join_cluster(metadata)
+        await self.kafka.start(port)
+
+    async def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
+        settings = self.settings
+        address = ""
+        if is_shared(settings):
+            # Only now: to import gRPC takes longer than to start a node that needs none.
+            from streamhouse.server.grpc.node import InternalPort
+
+            self._internal = InternalPort(
+                self.broker,
+                flush=self.engine.uploader.flush,
+                look_again=self._look_again,
+                refresh_routes=self._view.refresh,
+            )
+            self._stack.push_async_callback(self._internal.close)
+            await self._internal.start()
+            address = f"{port.endpoint.host}:{self._internal.port}"
+        return AgentInfo(
+            agent_id=agent_id,
+            address=address,
+            kafka_address=f"{port.endpoint.host}:{port.endpoint.port}",
+            zone=settings.zone,
+            agent_group=settings.agent_group,
+        )
+
+    async def _join_cluster(self, metadata: MetadataStore) -> None:
+        """Register, and lead what falls to this agent, before anybody can connect."""
+        if self._membership is not None:
+            row = await self._membership.register()
+            self.broker.identity = replace(self.broker.identity, node_id=row.node_id)
+            self._stack.push_async_callback(self._heartbeats.cancel)
+            self._heartbeats.start(self._membership.keep_alive(), "heartbeat")
+        self._stack.push_async_callback(self._groups.abort)
+        await self._groups.start()
+        self._stack.callback(metadata.subscribe(self._assigner.wake))
+        self._stack.push_async_callback(self._assigner.stop)
+        await self._assigner.start()
+
+    def _make_groups(self, agent_id: str, metadata: MetadataStore) -> GroupCoordinator:
+        settings = self.settings
+        return GroupCoordinator(
             agent_id=agent_id,
             store=metadata,
             clock=self._clock,
-            topics=lambda: {topic.name: TopicShape(topic.topic_id, topic.partition_count) for topic in topics},
+            topics=lambda: {topic.name: TopicShape(topic.topic_id, topic.partition_count) for topic in self._topics},
             lease_ttl_ms=settings.lease_ttl,
             lease_renewal_ms=settings.lease_renewal,
             offsets_retention_ms=settings.offsets_retention,
@@ -101,43 +219,52 @@ class Node:
                 heartbeat_interval_ms=settings.group_consumer_heartbeat_interval,
                 max_size=settings.group_max_size,
             ),
+            lost=self._look_again,
         )
-        topics = Topics(
-            store=metadata,
-            engine=self.engine,
-            node_defaults=node_defaults(settings),
-            default_partitions=settings.default_partitions,
-            changed=groups.topics_changed,
-        )
-        existing = await metadata.list_topics()
-        await self.engine.start(existing)
-        topics.opened(existing)
-        self._stack.push_async_callback(groups.abort)
-        await groups.start()
-        self._groups = groups
-        self.broker = Broker(
-            settings=settings,
-            identity=Identity(cluster_id=await metadata.cluster_id(), node_id=settings.node_id, agent_id=agent_id),
-            clock=self._clock,
-            metadata=metadata,
-            engine=self.engine,
-            topics=topics,
-            groups=groups,
-        )
-        self.kafka = KafkaListener(self.broker)
-        await self.kafka.start()
+
+    async def _place_topics(self) -> None:
+        """A topic was made: lead what of it falls to this agent, before its maker hears of it."""
+        try:
+            await self._assigner.look_now()
+        except StreamHouseError as problem:
+            _log.warning("a new topic has no leaders yet: %s", problem)
+            self._assigner.wake()
+
+    def _look_again(self) -> None:
+        self._assigner.wake()
+
+    @property
+    def ready_line(self) -> str:
+        """What is open, for whoever started the process and waits for it."""
+        internal = "" if self._internal is None else f" grpc={self._internal.address}"
+        return f"ready kafka={self.kafka.address}{internal}"
+
+    # --- ending ---
 
     async def drain(self) -> None:
-        """Stop accepting, finish what was received, flush to the object store, end."""
+        """Hand over to other agents, stop accepting, finish what was received, flush to the object store, end."""
+        if self._membership is not None:
+            await self._assigner.drain(self.settings.shutdown_timeout)
+            if self._view.live:
+                # Clients learn from our answers who leads now; a closed port would only make them wait and ask again.
+                await self._clock.sleep_ms(_LINGER_MS)
+        await self._assigner.stop()
         await self._groups.stop()
         await self.kafka.drain()
+        if self._internal is not None:
+            await self._internal.drain()
         await self.engine.stop()
+        await self._heartbeats.cancel()
+        if self._membership is not None:
+            await self._membership.deregister()
         await self._stack.aclose()
 
     async def kill(self) -> None:
         """End as a crash would, with nothing finished or flushed."""
         await self.kafka.close()
         await self._stack.aclose()
+
+    # --- parts ---
 
     async def _open_metadata(self, settings: Settings) -> MetadataStore:
         url = settings.metadata or f"sqlite:{quote(settings.data_dir)}/metadata.db"
@@ -155,6 +282,11 @@ class Node:
         return parse_log_config(effective_config(topic.config, node_defaults(self.settings)))
 
 
+def is_shared(settings: Settings) -> bool:
+    """Whether other agents may be on the same metadata."""
+    return settings.metadata.startswith("postgres")
+
+
 def node_defaults(settings: Settings) -> dict[str, str]:
     """The topic configs that are settings of the node."""
     return {
@@ -162,6 +294,7 @@ def node_defaults(settings: Settings) -> dict[str, str]:
         "retention.ms": str(settings.retention_ms),
         "segment.bytes": str(settings.segment_bytes),
         "segment.ms": str(settings.segment_age),
+        "streamhouse.durability": settings.durability or "wal",
     }
 
 
@@ -176,24 +309,31 @@ def s3_options(settings: Settings) -> S3Options:
     )
 
 
-def serve(settings: Settings, announce: Callable[[str], None]) -> int:
+def serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True) -> int:
     """Run a node until SIGTERM or SIGINT; blocking."""
     logging.basicConfig(
         level=settings.log_level.upper(),
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
-    return uvloop.run(_serve(settings, announce))
+    return uvloop.run(_serve(settings, announce, is_agent=is_agent))
 
 
-async def _serve(settings: Settings, announce: Callable[[str], None]) -> int:
+def run_agent(settings: Settings, announce: Callable[[str], None]) -> int:
+    """Run an agent alone: on shared metadata its records are safe from the loss of its machine by default."""
+    if not settings.durability and is_shared(settings):
+        settings = replace(settings, durability="object")
+    return serve(settings, announce)
+
+
+async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings)
+    node = Node(settings, is_agent=is_agent)
     await node.start()
-    announce(f"ready kafka={node.kafka.address}")
+    announce(node.ready_line)
     await stop.wait()
     _log.info("draining")
     await node.drain()

@@ -1,4 +1,4 @@
-"""One node in a process of its own: start, wait until ready, kill, pause, stop, and start again on what it left."""
+"""One node, server or agent, in a process of its own: start, kill, pause, stop, and start again on what it left."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class NodeDied(AssertionError):
 class Node:
     """`with Node(directory, "--segment-bytes", "64KiB") as node:` starts a node and leaves nothing running.
 
-    `wrapper` is put before the command (strace, faketime); a later `start` may have another one."""
+    `wrapper` is put before the command (strace, ip netns exec); a later `start` may have another one. `command` is
+    what it is told to be, and `host` where its clients reach it."""
 
     def __init__(
         self,
@@ -60,12 +61,16 @@ class Node:
         env: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
         port: int | None = None,
+        command: str = "serve",
+        host: str = "127.0.0.1",
     ) -> None:
         self.data_dir = data_dir
+        self.host = host
         self.port = free_port() if port is None else port
         self._options = options
         self._env = dict(env or {})
         self._wrapper = tuple(wrapper)
+        self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._logs = Path(tempfile.mkdtemp(prefix="node-logs-"))
         self._pid: int | None = None
@@ -96,11 +101,11 @@ class Node:
         """Start on the same directory and port as before; NodeDied if it ends instead of becoming ready."""
         assert self._process is None or self._process.poll() is not None, "the node is already running"
         self._end_group()
-        command = [*(self._wrapper if wrapper is None else wrapper), *serve_command(self.data_dir, self.port)]
+        node = node_command(self._command, self.data_dir, self.port)
         # stderr goes on over all runs: a failure message should show the run before the crash as well.
         with (self._logs / "stdout").open("wb") as stdout, (self._logs / "stderr").open("ab") as stderr:
             self._process = subprocess.Popen(
-                [*command, *self._options, *more_options],
+                [*(self._wrapper if wrapper is None else wrapper), *node, *self._options, *more_options],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
@@ -129,11 +134,11 @@ class Node:
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def address(self) -> tuple[str, int]:
-        return ("127.0.0.1", self.port)
+        return (self.host, self.port)
 
     @property
     def pid(self) -> int:
@@ -145,7 +150,7 @@ class Node:
 
     def _find_pid(self, launched: int) -> int:
         def is_node(process: psutil.Process) -> bool:
-            return process.cmdline()[1:4] == ["-m", "streamhouse", "serve"]
+            return process.cmdline()[1:4] == ["-m", "streamhouse", self._command]
 
         family = [psutil.Process(launched), *psutil.Process(launched).children(recursive=True)]
         return next((process.pid for process in family if is_node(process)), launched)
@@ -209,8 +214,8 @@ class Node:
         self._process.wait(HUNG_SECONDS)
 
 
-def serve_command(data_dir: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "streamhouse", "serve", "--data-dir", str(data_dir), "--kafka-port", str(port)]
+def node_command(command: str, data_dir: Path, port: int) -> list[str]:
+    return [sys.executable, "-m", "streamhouse", command, "--data-dir", str(data_dir), "--kafka-port", str(port)]
 
 
 def clean_environment() -> dict[str, str]:

@@ -185,13 +185,15 @@ def _handler_of(proxy: S3Proxy) -> type[BaseHTTPRequestHandler]:
 class TcpProxy:
     """Carries bytes both ways until told otherwise."""
 
-    def __init__(self, upstream: tuple[str, int]) -> None:
+    def __init__(self, upstream: tuple[str, int], *, host: str = "127.0.0.1") -> None:
         self._upstream = upstream
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self._lock = threading.Lock()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._open = True
         self._refusing = False
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._marker = b""
         self._answers_to_lose = 0
         self.lost_answers = 0
@@ -207,6 +209,7 @@ class TcpProxy:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._open = False
         self._listener.close()
+        self._flowing.set()
         self.cut()
 
     def cut(self) -> None:
@@ -220,6 +223,13 @@ class TcpProxy:
     def refuse(self, refusing: bool) -> None:
         """While refusing, connections end as they are made."""
         self._refusing = refusing
+
+    def freeze(self, frozen: bool) -> None:
+        """While frozen, connections are made and stay, and nothing comes through: what a lost network looks like."""
+        if frozen:
+            self._flowing.clear()
+        else:
+            self._flowing.set()
 
     def lose_answers_to(self, marker: bytes, count: int) -> None:
         """What contains the marker still reaches the server; its answer does not come back, the connection ends."""
@@ -264,6 +274,7 @@ class TcpProxy:
         for side in (client, server):
             poller.register(side, select.POLLIN)
         readable = {descriptor for descriptor, _ in poller.poll()}
+        self._flowing.wait()
         if client.fileno() in readable:
             sent = client.recv(_CHUNK)
             server.sendall(sent)

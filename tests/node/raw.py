@@ -161,13 +161,16 @@ def fetch_request(
     min_bytes: int = 1,
     max_bytes: int = 50 * 2**20,
     partition_max_bytes: int = 50 * 2**20,
+    current_epoch: int = -1,
+    last_fetched_epoch: int = -1,
+    rack: str = "",
 ) -> FetchRequest:
     topics = FetchRequest.FetchTopic
     wanted = topics.FetchPartition(
         partition=partition,
-        current_leader_epoch=-1,
+        current_leader_epoch=current_epoch,
         fetch_offset=offset,
-        last_fetched_epoch=-1,
+        last_fetched_epoch=last_fetched_epoch,
         log_start_offset=-1,
         partition_max_bytes=partition_max_bytes,
     )
@@ -182,7 +185,7 @@ def fetch_request(
         session_epoch=-1,
         topics=[topics(topic=topic, partitions=[wanted])],
         forgotten_topics_data=[],
-        rack_id="",
+        rack_id=rack,
     )
 
 

@@ -97,18 +97,22 @@ class EmbeddedStorage:
             path.write_bytes(content)
 
 
+def service_options(dsn: str, bucket: S3Bucket, endpoint: str) -> tuple[str, ...]:
+    return (
+        "--metadata", dsn,
+        "--objects", f"{bucket.url}/log",
+        "--s3-endpoint", endpoint,
+        "--s3-region", bucket.region,
+        "--s3-access-key-id", bucket.access_key_id,
+        "--s3-secret-access-key", bucket.secret_access_key,
+    )  # fmt: skip
+
+
 class ServiceStorage:
     """PostgreSQL and S3. `endpoint` and `dsn` may lead the node over a proxy; the test itself goes straight."""
 
     def __init__(self, dsn: str, bucket: S3Bucket, *, node_dsn: str = "", node_endpoint: str = "") -> None:
-        self.options: Sequence[str] = (
-            "--metadata", node_dsn or dsn,
-            "--objects", f"{bucket.url}/log",
-            "--s3-endpoint", node_endpoint or bucket.endpoint,
-            "--s3-region", bucket.region,
-            "--s3-access-key-id", bucket.access_key_id,
-            "--s3-secret-access-key", bucket.secret_access_key,
-        )  # fmt: skip
+        self.options: Sequence[str] = service_options(node_dsn or dsn, bucket, node_endpoint or bucket.endpoint)
         self._dsn = dsn
         self._bucket = bucket.name
         self._client = boto3.client(

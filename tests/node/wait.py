@@ -14,8 +14,12 @@ _PAUSE_SECONDS = 0.01
 Result = TypeVar("Result")
 
 
-def eventually(condition: Callable[[], Result], what: str, *, timeout: float = HUNG_SECONDS) -> Result:
-    """Ask again until the answer is true; the last answer is returned, or AssertionError names what never came."""
+def eventually(
+    condition: Callable[[], Result], what: str, *, timeout: float = HUNG_SECONDS, pause: float = _PAUSE_SECONDS
+) -> Result:
+    """Ask again until the answer is true; the last answer is returned, or AssertionError names what never came.
+
+    A `pause` longer than the usual one is for questions that cost something to answer."""
     deadline = time.monotonic() + timeout
     while True:
         answer = condition()
@@ -23,4 +27,4 @@ def eventually(condition: Callable[[], Result], what: str, *, timeout: float = H
             return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout:.0f} s in vain for: {what}")
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(pause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamhouse.broker.fetch import Fetcher
+from streamhouse.broker.nodes import Nodes
 from streamhouse.broker.offsets import newest_timestamp, offset_at
 from streamhouse.broker.producer_ids import ProducerIds
 from streamhouse.broker.topics import Topics
@@ -17,6 +18,9 @@ from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import OffsetOutOfRange
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.clock import Clock
+
+NOT_A_NODE = -1
+"""The node id of a server without an agent, which clients are never sent to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +43,17 @@ class Broker:
         engine: LogEngine,
         topics: Topics,
         groups: GroupCoordinator,
+        nodes: Nodes,
     ) -> None:
         self.settings = settings
         self.identity = identity
         self.clock = clock
         self.topics = topics
         self.groups = groups
+        self.nodes = nodes
         self.producer_ids = ProducerIds(metadata)
         self.fetcher = Fetcher(engine.reader)
+        self.committed_logs = engine.committed_logs
         self.buffer: ByteBudget = engine.buffer
         """The memory for records that are not yet in the object store."""
         self._engine = engine
@@ -63,7 +70,7 @@ class Broker:
         return leader.append(batch, check_produced(batch), acknowledgement, owned=owned)
 
     def commit_appends(self) -> None:
-        self._engine.wal.kick()
+        self._engine.commit_appends()
 
     async def offset_at(self, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
         return await offset_at(self._engine.reader, leader, timestamp_ms)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamhouse.log.leader import PartitionLeader
+from streamhouse.log.readable import ReadableLog
 from streamhouse.log.reader import SegmentReader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import NotLeader, OffsetOutOfRange, StreamHouseError
@@ -16,7 +16,7 @@ from streamhouse.model.errors import NotLeader, OffsetOutOfRange, StreamHouseErr
 class PartitionRead:
     """One partition of a fetch: what is asked of it, then what was found."""
 
-    leader: PartitionLeader
+    leader: ReadableLog
     offset: int
     max_bytes: int
     parts: Sequence[Buffer] = ()
@@ -110,6 +110,8 @@ def _check(read: PartitionRead) -> StreamHouseError | None:
     leader = read.leader
     if leader.removed:
         return NotLeader(f"this agent no longer leads {leader.topic}/{leader.partition.partition}")
+    if read.offset >= leader.high_watermark and not leader.knows_the_end:
+        return NotLeader(f"another agent may lead {leader.topic}/{leader.partition.partition} by now")
     if not leader.log_start_offset <= read.offset <= leader.high_watermark:
         return OffsetOutOfRange(
             f"offset {read.offset} of {leader.topic}/{leader.partition.partition} is outside "

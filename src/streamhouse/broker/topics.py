@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -25,19 +25,23 @@ class Topics:
         node_defaults: Mapping[str, str],
         default_partitions: int,
         changed: Callable[[], None] = lambda: None,
+        place: Callable[[], Awaitable[None]],
     ) -> None:
-        """`changed` is called when a topic has come or gone."""
+        """`changed` is called when a topic has come or gone; `place` finds leaders for a new topic, as far as that is
+        possible now."""
         self._store = store
         self._engine = engine
         self._node_defaults = node_defaults
         self._default_partitions = default_partitions
         self._changed = changed
+        self._place = place
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
         self._leaders_by_id: dict[bytes, Sequence[PartitionLeader | None]] = {}
         self._unfinished: dict[str, UUID] = {}
         self._changes = asyncio.Lock()
+        self._looks = 0
 
     def opened(self, topics: Iterable[Topic]) -> None:
         """The topics that were there at the start."""
@@ -87,7 +91,7 @@ class Topics:
     async def create(
         self, name: str, partition_count: int | None, config: Mapping[str, str | None], *, validate_only: bool = False
     ) -> Topic:
-        """Create and lead a topic; None asks for the default number of partitions."""
+        """Create a topic, and lead it if that is possible now; None asks for the default number of partitions."""
         check_topic_name(name)
         count = self._default_partitions if partition_count is None else partition_count
         if not 1 <= count <= MAX_PARTITIONS:
@@ -100,12 +104,38 @@ class Topics:
                 return Topic(name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0)
             # A creation that broke off is taken up again under the id that it had.
             topic_id = self._unfinished.setdefault(name, new_uuid())
-            topic = await self._store.create_topic(name, topic_id, count, overrides)
-            await self._engine.lead_topics([topic])
+            try:
+                topic = await self._store.create_topic(name, topic_id, count, overrides)
+            except AlreadyExists:
+                del self._unfinished[name]
+                await self._look()
+                raise
             del self._unfinished[name]
             self._remember(topic)
             self._changed()
-            return topic
+        await self._place()
+        return topic
+
+    async def refresh(self) -> None:
+        """See what other nodes have created, changed and deleted."""
+        asked_after = self._looks
+        async with self._changes:
+            if self._looks == asked_after:  # else somebody has looked since we asked
+                await self._look()
+
+    async def _look(self) -> None:
+        self._looks += 1
+        stored = {topic.topic_id: topic for topic in await self._store.list_topics()}
+        gone = [topic for topic in self._by_id.values() if topic.topic_id not in stored]
+        come = [topic for topic in stored.values() if topic.topic_id not in self._by_id]
+        for topic in gone:
+            self._forget(topic)
+        for topic in stored.values():
+            if self._by_id.get(topic.topic_id) != topic:
+                self._remember(topic)
+                self._engine.reconfigure(topic)
+        if come or gone:
+            self._changed()
 
     async def ensure(self, name: str) -> Topic:
         """The topic, created with defaults if need be."""
@@ -123,11 +153,7 @@ class Topics:
                 raise NotFound(f"there is no topic {topic.name!r}")
             with suppress(NotFound):  # an earlier try, whose answer was lost
                 await self._store.delete_topic(topic.topic_id)
-            self._by_name.pop(topic.name, None)
-            self._by_id.pop(topic.topic_id, None)
-            self._leaders_by_name.pop(topic.name.encode(), None)
-            self._leaders_by_id.pop(topic.topic_id.bytes, None)
-            self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))
+            self._forget(topic)
             self._changed()
 
     async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
@@ -148,7 +174,7 @@ class Topics:
                 return
             changed = await self._store.set_topic_config(topic.topic_id, overrides)
             self._remember(changed)
-            self._engine.leadership.reconfigure(changed)
+            self._engine.reconfigure(changed)
 
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
         return self._engine.leadership.leaders_of(topic)
@@ -158,3 +184,12 @@ class Topics:
         self._by_id[topic.topic_id] = topic
         self._leaders_by_name[topic.name.encode()] = self.leaders_of(topic)
         self._leaders_by_id[topic.topic_id.bytes] = self.leaders_of(topic)
+
+    def _forget(self, topic: Topic) -> None:
+        named = self._by_name.get(topic.name)
+        if named is not None and named.topic_id == topic.topic_id:
+            del self._by_name[topic.name]
+            del self._leaders_by_name[topic.name.encode()]
+        self._by_id.pop(topic.topic_id, None)
+        self._leaders_by_id.pop(topic.topic_id.bytes, None)
+        self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))

@@ -30,6 +30,11 @@ def print_line(text: str) -> None:
     print(escape_text(text))
 
 
+def announce(line: str) -> None:
+    """At once: whoever started us waits for this line, most often through a pipe."""
+    print(line, flush=True)
+
+
 def print_note(text: str) -> None:
     """For people, so not where the data goes."""
     print(escape_text(text), file=sys.stderr)
@@ -65,6 +70,10 @@ def print_facts(facts: Sequence[tuple[str, object]]) -> None:
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         print(f"{name.ljust(width)}  {_cell(value)}")
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 @contextmanager

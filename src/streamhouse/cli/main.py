@@ -21,9 +21,12 @@ EXIT_BROKEN_PIPE = 128 + 13
 # A command's module is imported only when it runs or is listed: `--help` must not wait for a broker's imports.
 _COMMANDS = {
     "serve": "streamhouse.cli.serve",
+    "agent": "streamhouse.cli.agent",
     "config": "streamhouse.cli.config",
     "topic": "streamhouse.cli.topic",
     "group": "streamhouse.cli.group",
+    "partition": "streamhouse.cli.partition",
+    "cluster": "streamhouse.cli.cluster",
     "produce": "streamhouse.cli.produce",
     "consume": "streamhouse.cli.consume",
     "segment": "streamhouse.cli.segment",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -33,13 +34,19 @@ def list_objects(settings: Settings, prefix: str) -> list[ObjectInfo]:
     return _with_store(settings, collect)
 
 
+@asynccontextmanager
+async def opened_objects(settings: Settings) -> AsyncIterator[ObjectStore]:
+    store = await open_store(_url(settings), SystemClock(), s3_options(settings))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
 def _with_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        store = await open_store(_url(settings), SystemClock(), s3_options(settings))
-        try:
+        async with opened_objects(settings) as store:
             return await work(store)
-        finally:
-            await store.close()
 
     result: Result = uvloop.run(run())
     return result

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
 from streamhouse.cli.console import print_facts, print_json, print_line, print_table
 from streamhouse.cli.options import bootstrap_option, json_option, parse_assignments, run_async
+from streamhouse.cli.settings_options import effective_settings, settings_options
+from streamhouse.model.settings import Settings
 
 if TYPE_CHECKING:
-    from streamhouse.client.admin import TopicDescription, TopicSummary
+    from streamhouse.client.admin import PartitionDescription, TopicDescription, TopicSummary
 
 
 @click.group(short_help="Create, list, describe, alter and delete topics.")
@@ -99,12 +103,16 @@ def list_topics(as_json: bool, bootstrap: str) -> None:
 @click.argument("name")
 @json_option
 @bootstrap_option
-def describe(name: str, as_json: bool, bootstrap: str) -> None:
+@settings_options("metadata")
+def describe(name: str, as_json: bool, bootstrap: str, config_file: str | None, **given: str | bool | None) -> None:
     """Show a topic's partitions with their leaders and offsets, and its configuration.
+
+    A broker does not say why a partition has no leader; the metadata store does, if it is given.
 
     \b
     Examples:
       streamhouse topic describe orders
+      streamhouse topic describe orders --metadata postgresql://user@host/db
       streamhouse topic describe orders --json
     """
     from streamhouse.client.admin import Admin
@@ -115,10 +123,11 @@ def describe(name: str, as_json: bool, bootstrap: str) -> None:
             return await Admin(cluster).describe_topic(name)
 
     description = run_async(work())
+    waiting = _find_waiting(description, effective_settings(config_file, given).settings)
     if as_json:
-        print_json(_topic_as_json(description))
+        print_json(_topic_as_json(description, waiting))
     else:
-        _print_description(description)
+        _print_description(description, waiting)
 
 
 @topic.command(short_help="Change a topic's configuration.")
@@ -185,15 +194,32 @@ def delete(name: str, yes: bool, as_json: bool, bootstrap: str) -> None:
         print_line(f"deleted {name}")
 
 
-def _topic_as_json(description: TopicDescription) -> dict[str, object]:
+def _find_waiting(description: TopicDescription, settings: Settings) -> dict[int, str]:
+    """The agent that each partition without a leader waits for, as far as the metadata store is known to us."""
+    if not settings.metadata or all(partition.leader >= 0 for partition in description.partitions):
+        return {}
+    from streamhouse.cli.cluster_state import waits_for
+    from streamhouse.cli.metadata_store import with_metadata
+
+    return {
+        placement.partition.partition: missing
+        for placement in with_metadata(settings, lambda store: store.list_placements())
+        if placement.partition.topic_id == description.topic_id and (missing := waits_for(placement)) is not None
+    }
+
+
+def _topic_as_json(
+    description: TopicDescription, waiting: Mapping[int, str] = MappingProxyType({})
+) -> dict[str, object]:
     return {
         "name": description.name,
         "topic_id": str(description.topic_id),
         "partitions": [
             {
                 "partition": partition.partition,
-                "leader": partition.leader,
-                "leader_epoch": partition.leader_epoch,
+                "leader": partition.leader if partition.leader >= 0 else None,
+                "leader_epoch": partition.leader_epoch if partition.leader >= 0 else None,
+                "waits_for": waiting.get(partition.partition),
                 "start_offset": partition.start_offset,
                 "end_offset": partition.end_offset,
             }
@@ -205,7 +231,7 @@ def _topic_as_json(description: TopicDescription) -> dict[str, object]:
     }
 
 
-def _print_description(description: TopicDescription) -> None:
+def _print_description(description: TopicDescription, waiting: Mapping[int, str]) -> None:
     known = [p for p in description.partitions if p.start_offset is not None and p.end_offset is not None]
     records = sum((p.end_offset or 0) - (p.start_offset or 0) for p in known)
     print_facts(
@@ -217,12 +243,27 @@ def _print_description(description: TopicDescription) -> None:
         ]
     )
     print_line("")
-    print_table(
-        ("partition", "leader", "epoch", "start offset", "end offset"),
-        [(p.partition, p.leader, p.leader_epoch, p.start_offset, p.end_offset) for p in description.partitions],
-    )
+    _print_partitions(description.partitions, waiting)
     print_line("")
     _print_configs(description)
+
+
+def _print_partitions(partitions: Sequence[PartitionDescription], waiting: Mapping[int, str]) -> None:
+    from streamhouse.cli.partition_report import waiting_note
+
+    headings = ("partition", "leader", "epoch", "start offset", "end offset")
+    rows: list[tuple[object, ...]] = []
+    for p in partitions:
+        if p.leader >= 0:
+            rows.append((p.partition, p.leader, p.leader_epoch, p.start_offset, p.end_offset, ""))
+        else:
+            missing = waiting.get(p.partition)
+            note = "no leader" if missing is None else waiting_note(missing)
+            rows.append((p.partition, None, None, p.start_offset, p.end_offset, note))
+    if any(row[-1] for row in rows):
+        print_table((*headings, "note"), rows)
+    else:
+        print_table(headings, [row[:-1] for row in rows])
 
 
 def _print_configs(description: TopicDescription) -> None:

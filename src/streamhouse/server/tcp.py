@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -45,6 +46,22 @@ class FrameHandler(Protocol):
     def disconnected(self) -> None: ...
 
 
+def bind(host: str, port: int) -> socket.socket:
+    """A socket with its address, on which nobody can connect yet: connections are refused until a listener starts."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setblocking(False)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
 class Listener:
     """What the connections of one port share."""
 
@@ -74,12 +91,11 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._watchdog: asyncio.TimerHandle | None = None
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
+    async def start(self, bound: socket.socket) -> None:
+        """Accept connections on a bound socket, which is the listener's from here on."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=1024)
+        self._server = await loop.create_server(lambda: Connection(self), sock=bound, backlog=1024)
         self._watch()
-        address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
-        return address
 
     def stop_accepting(self) -> None:
         if self._server is not None:

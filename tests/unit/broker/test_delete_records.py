@@ -20,6 +20,7 @@ def broker_of(shared: Bench, running: Running) -> Broker:
         engine=running.engine,
         topics=running.topics,
         groups=None,  # type: ignore[arg-type]  # no part in this
+        nodes=None,  # type: ignore[arg-type]
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import uuid4
 
 import pytest
 
 from log_parts.batches import sent
 from log_parts.engines import bench
+from log_parts.waiting import until
 from streamhouse.model.errors import (
     AlreadyExists,
     InvalidConfig,
@@ -15,6 +17,7 @@ from streamhouse.model.errors import (
     InvalidName,
     MetadataUnavailable,
     NotFound,
+    NotLeader,
 )
 from streamhouse.model.topic import MAX_PARTITIONS
 
@@ -99,7 +102,7 @@ async def test_configs_that_are_replaced_are_checked_first() -> None:
 @pytest.mark.parametrize("lost_answer", [False, True])
 async def test_a_topic_whose_creation_broke_off_can_be_created_again(step: str, lost_answer: bool) -> None:
     """Nobody must have to start the node again to use the name."""
-    async with bench() as shared, shared.engine() as running:
+    async with bench() as shared, shared.engine(lease_ttl=2_000, lease_renewal=20) as running:
         shared.metadata.fail(step, lost_answer=lost_answer)
         with pytest.raises(MetadataUnavailable):
             await running.create()
@@ -108,6 +111,8 @@ async def test_a_topic_whose_creation_broke_off_can_be_created_again(step: str, 
             await running.create()
         except AlreadyExists:
             pass  # if it is told so, it must be there
+        await running.place()  # as the next look does
+        await until(lambda: running.leader().writable_until_ms > 0, "its lease is renewed")
         await running.produce(sent())
 
         assert running.leader().next_offset == 1
@@ -128,6 +133,41 @@ async def test_a_topic_whose_deletion_lost_its_answer_is_gone_in_the_end() -> No
 
         await running.create()
         await running.produce(sent())
+
+
+async def test_a_topic_is_deleted_although_its_configs_have_changed_since_it_was_looked_up() -> None:
+    async with bench() as shared, shared.engine() as running:
+        looked_up = await running.create()
+        await running.topics.configure(looked_up, {"retention.ms": "7"})
+
+        await running.topics.delete(looked_up)
+
+        assert running.topics.find("orders") is None
+        await running.create()
+
+
+async def test_what_other_nodes_did_to_topics_is_seen_at_the_next_look() -> None:
+    async with bench() as shared, shared.engine() as running:
+        kept, gone = await running.create("kept"), await running.create("gone")
+        leader = running.leader("gone")
+        await shared.metadata.delete_topic(gone.topic_id)
+        await shared.metadata.set_topic_config(kept.topic_id, {"segment.ms": "7"})
+        await shared.metadata.create_topic("come", uuid4(), 1, {})
+
+        await running.topics.refresh()
+
+        assert [topic.name for topic in running.topics] == ["come", "kept"]
+        assert running.leader("kept").config.segment_age_ms == 7
+        assert leader.removed
+        with pytest.raises(NotLeader):
+            running.leader("come")
+
+
+async def test_a_topic_that_another_node_made_meanwhile_is_found_when_it_is_wanted() -> None:
+    async with bench() as shared, shared.engine() as running:
+        made = await shared.metadata.create_topic("orders", uuid4(), 3, {})
+
+        assert await running.topics.ensure("orders") == made
 
 
 async def test_topics_are_listed_by_name() -> None:

@@ -49,7 +49,9 @@ _SPELLINGS = {
 }
 _SPECIAL = {
     "log_level": "debug",
-    "lease_ttl": "90s",
+    "lease_ttl": "45s",
+    "liveness": "5m",
+    "durability": "object",
     "buffer_bytes": "1GiB",
     "max_request_bytes": "200MiB",
     "receive_bytes": "1GiB",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from log_parts.waiting import until
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import MalformedRequest
-from streamhouse.server.tcp import OWN_MEMORY_BYTES, RECEIVE_BYTES, Connection, Listener
+from streamhouse.server.tcp import OWN_MEMORY_BYTES, RECEIVE_BYTES, Connection, Listener, bind
 
 MAX_FRAME_BYTES = 8 * 2**20
 
@@ -508,7 +508,9 @@ async def test_what_was_not_sent_to_a_peer_that_is_gone_is_not_counted_any_more(
 
 @asynccontextmanager
 async def listening(listener: Listener) -> AsyncIterator[tuple[str, int]]:
-    address = await listener.start("127.0.0.1", 0)
+    bound = bind("127.0.0.1", 0)
+    address: tuple[str, int] = bound.getsockname()
+    await listener.start(bound)
     try:
         yield address
     finally:
@@ -517,6 +519,21 @@ async def listening(listener: Listener) -> AsyncIterator[tuple[str, int]]:
 
 def echo(handler: Recorder, content: bytes) -> None:
     handler.connection.write([frame(content)])
+
+
+async def test_a_bound_port_refuses_connections_until_its_listener_starts() -> None:
+    bound = bind("127.0.0.1", 0)
+    address = bound.getsockname()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*address)
+
+    listener = make_listener(echo)
+    await listener.start(bound)
+    _, writer = await asyncio.open_connection(*address)
+    with pytest.raises(OSError, match="in use"):
+        bind(*address)
+    writer.close()
+    await listener.close()
 
 
 async def test_frames_go_through_a_real_socket_both_ways() -> None:

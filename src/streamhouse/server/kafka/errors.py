@@ -29,6 +29,7 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (errors.StaleProducerEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
     (errors.SequenceRefused, ErrorCode.INVALID_PRODUCER_EPOCH),
     (errors.MetadataUnavailable, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    (errors.OutcomeUnknown, ErrorCode.REQUEST_TIMED_OUT),
     (errors.Unavailable, ErrorCode.KAFKA_STORAGE_ERROR),
     (errors.CorruptData, ErrorCode.CORRUPT_MESSAGE),
     (errors.StreamHouseError, ErrorCode.UNKNOWN_SERVER_ERROR),

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import socket
+from typing import NamedTuple
+
 from streamhouse.broker.broker import Broker
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import InvalidConfig, StorageUnavailable
+from streamhouse.model.settings import Settings
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.kafka.context import Endpoint
 from streamhouse.server.kafka.routing import Router
 from streamhouse.server.kafka.session import KafkaSession
-from streamhouse.server.tcp import Connection, Listener
+from streamhouse.server.tcp import Connection, Listener, bind
 
 _DRAIN_POLL_MS = 5
 _DRAIN_LIMIT_MS = 5_000
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
 _SMALLER_REPLY_BYTES = 64 * 1024
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+
+class KafkaPort(NamedTuple):
+    """A bound port that nobody can connect to yet, so that others can be told of it before it is open."""
+
+    socket: socket.socket
+    address: str
+    """Where it listens."""
+    endpoint: Endpoint
+    """What clients are told."""
+
+
+def bind_kafka_port(settings: Settings) -> KafkaPort:
+    try:
+        bound = bind(settings.host, settings.kafka_port)
+    except OSError as problem:
+        raise _cannot_listen(settings, problem) from None
+    host, port = bound.getsockname()[:2]
+    host = _ANY_ADDRESS.get(host, host)
+    return KafkaPort(bound, f"{host}:{port}", _advertised(settings.advertise, host, port))
+
+
+def _cannot_listen(settings: Settings, problem: OSError) -> StorageUnavailable:
+    return StorageUnavailable(
+        f"cannot listen on {settings.host}:{settings.kafka_port}: {problem.strerror}",
+        hint="stop what uses the port, or choose another with --kafka-port (0 picks a free one)",
+    )
 
 
 class KafkaListener:
@@ -35,24 +66,16 @@ class KafkaListener:
             request_timeout_ms=settings.request_timeout,
         )
         self.endpoint: Endpoint
-        """What clients are told."""
         self.address: str
-        """Where it listens."""
 
-    async def start(self) -> None:
-        settings = self._broker.settings
-        # Clients may connect the moment the port is bound, so the router must be there before.
-        self._router = Router(self._broker, Endpoint("", 0), self._largest_reply_bytes)
+    async def start(self, port: KafkaPort) -> None:
+        """Clients may connect the moment this is called."""
+        self.address, self.endpoint = port.address, port.endpoint
+        self._router = Router(self._broker, port.endpoint, self._largest_reply_bytes)
         try:
-            host, port = await self._listener.start(settings.host, settings.kafka_port)
-        except OSError as problem:
-            raise StorageUnavailable(
-                f"cannot listen on {settings.host}:{settings.kafka_port}: {problem.strerror}",
-                hint="stop what uses the port, or choose another with --kafka-port (0 picks a free one)",
-            ) from None
-        self.address = f"{_ANY_ADDRESS.get(host, host)}:{port}"
-        self.endpoint = _advertised(settings.advertise, _ANY_ADDRESS.get(host, host), port)
-        self._router.endpoint = self.endpoint
+            await self._listener.start(port.socket)
+        except OSError as problem:  # another process was bound to it as well, and began to listen first
+            raise _cannot_listen(self._broker.settings, problem) from None
 
     async def drain(self) -> None:
         """Accept and read nothing new, answer what was received, then hang up."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
 from streamhouse.broker.broker import Broker
 from streamhouse.log.leader import PartitionLeader
-from streamhouse.model.errors import StaleEpoch
+from streamhouse.model.errors import NotLeader, StaleEpoch
+from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.refusals import UnknownLeaderEpoch, UnknownTopicId
 
@@ -24,6 +26,41 @@ def find_topic(broker: Broker, name: str, topic_id: UUID) -> Topic | None:
 
 def find_leader(broker: Broker, name: str, topic_id: UUID, partition: int) -> PartitionLeader:
     return broker.topics.leader(find_topic(broker, name, topic_id), partition)
+
+
+class LeaderId(NamedTuple):
+    """As Kafka names a leader; -1 where there is none."""
+
+    node_id: int
+    epoch: int
+
+
+NO_LEADER = LeaderId(-1, -1)
+
+
+def leader_of(broker: Broker, topic: Topic | None, partition: int) -> LeaderId:
+    """This node, if it leads the partition; else whom the cluster knows.
+
+    A leader that may have been deposed without hearing of it still names itself if there is nobody else."""
+    if topic is None or not 0 <= partition < topic.partition_count:
+        return NO_LEADER
+    here = broker.topics.leaders_of(topic)[partition]
+    if here is not None and (here.knows_the_end or broker.nodes.is_alone):
+        return LeaderId(broker.identity.node_id, here.epoch)
+    elsewhere = broker.nodes.leader_of(TopicPartition(topic.topic_id, partition))
+    return NO_LEADER if elsewhere is None else LeaderId(elsewhere.node.node_id, elsewhere.epoch)
+
+
+def awaited_nodes(broker: Broker, topic: Topic, partition: int) -> list[int]:
+    """The node that a partition without a leader waits for, if there is one."""
+    node_id = broker.nodes.awaited(TopicPartition(topic.topic_id, partition))
+    return [] if node_id is None else [node_id]
+
+
+def check_end_is_known(leader: PartitionLeader) -> None:
+    """An old end told as the latest would make a reader miss, or read again, what a newer leader has."""
+    if not leader.knows_the_end:
+        raise NotLeader(f"another agent may lead {leader.topic}/{leader.partition.partition} by now")
 
 
 def check_leader_epoch(leader: PartitionLeader, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""DescribeCluster (60), versions 0 to 2: the cluster's id and this node."""
+"""DescribeCluster (60), versions 0 to 2: the cluster's id and its nodes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ async def handle(context: Context, request: DescribeClusterRequest) -> DescribeC
             error_message="there are no controllers to connect to",
             endpoint_type=request.endpoint_type,
         )
-    identity = context.broker.identity
+    nodes = context.broker.nodes
     return DescribeClusterResponse(
-        cluster_id=identity.cluster_id,
-        controller_id=identity.node_id,
+        cluster_id=context.broker.identity.cluster_id,
+        controller_id=nodes.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port)
+            DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack or None)
+            for node in nodes.all()
         ],
     )

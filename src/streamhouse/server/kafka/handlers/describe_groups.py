@@ -5,7 +5,9 @@ A group of the newer protocol is answered as Kafka does: GROUP_ID_NOT_FOUND sinc
 from __future__ import annotations
 
 from streamhouse.core.groups.classic_snapshot import GroupDescription
+from streamhouse.core.groups.outcome import GroupError
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.group_errors import group_code
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import describe_groups as messages
 from streamhouse.wire.kafka.messages.describe_groups import (
@@ -26,8 +28,10 @@ async def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGr
 
 def _describe(context: Context, group_id: str) -> DescribedGroup:
     found = context.broker.groups.describe(group_id)
-    if found is None and context.broker.groups.find(group_id) is not None:
+    if found is None:
         return DescribedGroup(group_id=group_id, group_state="Empty")
+    if isinstance(found, GroupError) and found is not GroupError.GROUP_ID_NOT_FOUND:
+        return DescribedGroup(error_code=group_code(found), error_message=group_code(found).meaning, group_id=group_id)
     if not isinstance(found, GroupDescription):
         is_error = context.version >= _NOT_FOUND_SINCE
         return DescribedGroup(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.partitions import LeaderId, awaited_nodes, leader_of
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import describe_topic_partitions as messages
 from streamhouse.wire.kafka.messages.describe_topic_partitions import (
@@ -50,18 +51,23 @@ def _page(context: Context, name: str, first: int, room: int) -> tuple[DescribeT
             DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name),
             0,
         )
-    node_id = context.broker.identity.node_id
     partitions = [
-        DescribeTopicPartitionsResponsePartition(
-            error_code=ErrorCode.NONE if leader is not None else ErrorCode.LEADER_NOT_AVAILABLE,
-            partition_index=index,
-            leader_id=node_id if leader is not None else -1,
-            leader_epoch=leader.epoch if leader is not None else -1,
-            replica_nodes=[node_id],
-            isr_nodes=[node_id] if leader is not None else [],
-        )
-        for index, leader in enumerate(context.broker.topics.leaders_of(topic))
-        if first <= index < first + room
+        _describe(index, leader_of(context.broker, topic, index), awaited_nodes(context.broker, topic, index))
+        for index in range(first, min(first + room, topic.partition_count))
     ]
     answer = DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions)
     return answer, topic.partition_count
+
+
+def _describe(index: int, leader: LeaderId, awaited: list[int]) -> DescribeTopicPartitionsResponsePartition:
+    has_leader = leader.node_id >= 0
+    replicas = [leader.node_id] if has_leader else awaited
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=leader.node_id,
+        leader_epoch=leader.epoch,
+        replica_nodes=replicas,
+        isr_nodes=replicas,
+        offline_replicas=[] if has_leader else awaited,
+    )

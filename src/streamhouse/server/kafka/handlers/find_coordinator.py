@@ -41,10 +41,13 @@ def _coordinator(context: Context, key: str, key_type: int) -> Coordinator:
             error_code=ErrorCode.INVALID_REQUEST,
             error_message="only groups have coordinators here; transactions are not supported",
         )
-    return Coordinator(
-        key=key,
-        node_id=context.broker.identity.node_id,
-        host=context.endpoint.host,
-        port=context.endpoint.port,
-        error_message=None,
-    )
+    node = context.broker.nodes.coordinator_of(key)
+    if node is None:
+        return Coordinator(
+            key=key,
+            node_id=-1,
+            port=-1,
+            error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            error_message="no agent coordinates this group at the moment",
+        )
+    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port, error_message=None)

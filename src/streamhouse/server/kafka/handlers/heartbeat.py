@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamhouse.core.groups.classic_messages import MemberClaim
+from streamhouse.core.groups.outcome import GroupError
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.group_errors import coordinator_code, group_code, is_group_id
@@ -24,4 +25,7 @@ async def handle(context: Context, request: HeartbeatRequest) -> HeartbeatRespon
         refusal = await context.broker.groups.heartbeat(request.group_id, claim)
     except StreamHouseError as problem:
         return HeartbeatResponse(error_code=coordinator_code(problem))
+    if refusal is GroupError.COORDINATOR_LOAD_IN_PROGRESS:
+        # As Kafka does, for clients know no such answer here: sessions begin anew when the group is there.
+        return HeartbeatResponse()
     return HeartbeatResponse(error_code=group_code(refusal))

@@ -1,11 +1,15 @@
-"""ListGroups (16), versions 0 to 5: by state since version 4, by type since version 5."""
+"""ListGroups (16), versions 0 to 5: by state since version 4, by type since version 5.
+
+Each agent lists the groups that it coordinates; a client asks all of them."""
 
 from __future__ import annotations
 
 from streamhouse.core.groups.classic import ClassicGroup
 from streamhouse.core.groups.consumer_admission import GroupKind
+from streamhouse.core.groups.outcome import GroupError
 from streamhouse.groups.group import Group
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.group_errors import group_code
 from streamhouse.wire.kafka.messages import list_groups as messages
 from streamhouse.wire.kafka.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from streamhouse.wire.kafka.registry import APIS
@@ -14,9 +18,12 @@ API = APIS[messages.API_KEY]
 
 
 async def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    groups = context.broker.groups.all_groups()
+    if isinstance(groups, GroupError):
+        return ListGroupsResponse(error_code=group_code(groups))
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    listed = [_listed(group) for group in context.broker.groups.all_groups()]
+    listed = [_listed(group) for group in groups]
     return ListGroupsResponse(
         groups=[
             group

@@ -9,7 +9,7 @@ from streamhouse.log.leader import PartitionLeader
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import NO_ID, check_leader_epoch, find_leader
+from streamhouse.server.kafka.partitions import NO_ID, check_end_is_known, check_leader_epoch, find_leader
 from streamhouse.wire.kafka.messages import list_offsets as messages
 from streamhouse.wire.kafka.messages.list_offsets import (
     ListOffsetsPartition,
@@ -40,6 +40,7 @@ async def _partition(context: Context, topic: str, asked: ListOffsetsPartition) 
     try:
         leader = find_leader(context.broker, topic, NO_ID, asked.partition_index)
         check_leader_epoch(leader, asked.current_leader_epoch)
+        check_end_is_known(leader)
         offset, timestamp = await _offset(context, leader, asked.timestamp)
     except StreamHouseError as problem:
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code_of(problem))

@@ -1,4 +1,7 @@
-"""Metadata (3), versions 0 to 13: brokers, topics and leaders; creates unknown topics if that is switched on."""
+"""Metadata (3), versions 0 to 13: brokers, topics and leaders; creates unknown topics if that is switched on.
+
+A partition without a leader that waits for the one agent whose disk may hold acknowledged records of it has that one
+as its only replica, offline, as Kafka would show it."""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import find_topic
+from streamhouse.server.kafka.partitions import awaited_nodes, find_topic, leader_of
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import metadata as messages
 from streamhouse.wire.kafka.messages.metadata import (
@@ -24,14 +27,16 @@ _NULL_NAMES_SINCE = 12
 
 
 async def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
-    identity = context.broker.identity
+    topics = await _topics(context, request)
+    nodes = context.broker.nodes
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=identity.node_id, host=context.endpoint.host, port=context.endpoint.port)
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack or None)
+            for node in nodes.all()
         ],
-        cluster_id=identity.cluster_id,
-        controller_id=identity.node_id,
-        topics=await _topics(context, request),
+        cluster_id=context.broker.identity.cluster_id,
+        controller_id=nodes.controller_id,
+        topics=topics,
     )
 
 
@@ -58,6 +63,7 @@ async def _find(context: Context, asked: MetadataRequestTopic, *, may_create: bo
         return topic
     if may_create:
         return await topics.ensure(asked.name or "")
+    await topics.refresh()  # another node may have just created it
     return topics.get(asked.name or "")
 
 
@@ -73,17 +79,20 @@ def _code(problem: StreamHouseError) -> ErrorCode:
 
 
 def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
-    node_id = context.broker.identity.node_id
     partitions = []
-    for index, leader in enumerate(context.broker.topics.leaders_of(topic)):
+    for index in range(topic.partition_count):
+        leader_id, leader_epoch = leader_of(context.broker, topic, index)
+        awaited = [] if leader_id >= 0 else awaited_nodes(context.broker, topic, index)
+        replicas = [leader_id] if leader_id >= 0 else awaited
         partitions.append(
             MetadataResponsePartition(
-                error_code=ErrorCode.NONE if leader is not None else ErrorCode.LEADER_NOT_AVAILABLE,
+                error_code=ErrorCode.NONE if leader_id >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=index,
-                leader_id=node_id if leader is not None else -1,
-                leader_epoch=leader.epoch if leader is not None else -1,
-                replica_nodes=[node_id],
-                isr_nodes=[node_id] if leader is not None else [],
+                leader_id=leader_id,
+                leader_epoch=leader_epoch,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+                offline_replicas=awaited,
             )
         )
     return MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)

@@ -29,6 +29,7 @@ from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
 _GROUPS_SINCE = 8
+_GROUP_ERROR_SINCE = 2
 _NOTHING = CommittedOffset(offset=-1, leader_epoch=-1, metadata="")
 
 
@@ -72,12 +73,33 @@ async def _group(context: Context, asked: OffsetFetchRequestGroup) -> OffsetFetc
     try:
         committed = await context.broker.groups.committed(asked.group_id, asked.member_id, asked.member_epoch)
     except StreamHouseError as problem:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=coordinator_code(problem))
+        return _refused(context, asked, coordinator_code(problem))
     if isinstance(committed, GroupError):
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=group_code(committed))
+        return _refused(context, asked, group_code(committed))
     topics = _all_committed(context, committed) if asked.topics is None else asked.topics
     return OffsetFetchResponseGroup(
         group_id=asked.group_id, topics=[_topic(context, topic, committed) for topic in topics]
+    )
+
+
+def _refused(context: Context, asked: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
+    """Said of the group or, where the version has no place for that, of every partition."""
+    if context.version >= _GROUP_ERROR_SINCE:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=code
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in asked.topics or ()
+        ],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import NO_ID, check_leader_epoch, find_leader
+from streamhouse.server.kafka.partitions import NO_ID, check_end_is_known, check_leader_epoch, find_leader
 from streamhouse.wire.kafka.messages import offset_for_leader_epoch as messages
 from streamhouse.wire.kafka.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -35,6 +35,7 @@ def _end(context: Context, topic: str, asked: OffsetForLeaderPartition) -> Epoch
     try:
         leader = find_leader(context.broker, topic, NO_ID, asked.partition)
         check_leader_epoch(leader, asked.current_leader_epoch)
+        check_end_is_known(leader)
     except StreamHouseError as problem:
         return EpochEndOffset(partition=asked.partition, error_code=code_of(problem))
     epoch, end_offset = leader.epoch_end(asked.leader_epoch)

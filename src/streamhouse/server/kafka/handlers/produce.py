@@ -9,17 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from streamhouse.broker.broker import Broker
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch, NotLeader, StreamHouseError, Unsupported
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import find_leader
+from streamhouse.server.kafka.partitions import NO_LEADER, find_leader, find_topic, leader_of
 from streamhouse.server.kafka.refusals import InvalidAcks
 from streamhouse.server.kafka.reply import Reply, ReplySender
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
 from streamhouse.wire.kafka.messages import produce as messages
 from streamhouse.wire.kafka.messages.produce import (
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -45,13 +47,13 @@ _NO_ID = UUID(int=0)
 class PendingProduce:
     """A request whose partitions become durable one by one; the last one sends the reply."""
 
-    __slots__ = ("_header", "_node_id", "_reply", "_request", "_unsettled", "outcomes")
+    __slots__ = ("_broker", "_header", "_reply", "_request", "_unsettled", "outcomes")
 
-    def __init__(self, header: RequestHeader, request: ProduceRequest, reply: Reply | None, node_id: int) -> None:
+    def __init__(self, header: RequestHeader, request: ProduceRequest, reply: Reply | None, broker: Broker) -> None:
         self._header = header
         self._request = request
         self._reply = reply
-        self._node_id = node_id
+        self._broker = broker
         self._unsettled = 1
         self.outcomes: list[PartitionOutcome] = []
 
@@ -66,20 +68,28 @@ class PendingProduce:
 
     def _encode(self) -> list[Buffer]:
         outcomes = iter(self.outcomes)
-        response = ProduceResponse(
-            responses=[
-                TopicProduceResponse(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partition_responses=[
-                        next(outcomes).response(data.index, self._node_id) for data in topic.partition_data
-                    ],
-                )
-                for topic in self._request.topic_data
-            ]
-        )
+        responses = [
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    next(outcomes).response(self._broker, topic, data.index) for data in topic.partition_data
+                ],
+            )
+            for topic in self._request.topic_data
+        ]
+        response = ProduceResponse(responses=responses, node_endpoints=self._other_leaders(responses))
         version = self._header.api_version
         return encode_response(self._header.correlation_id, API, version, messages.encode_response(response, version))
+
+    def _other_leaders(self, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
+        """Where the leaders are that the answers name, so that the client need not ask."""
+        named = {partition.current_leader.leader_id for topic in responses for partition in topic.partition_responses}
+        return [
+            NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack or None)
+            for node in (self._broker.nodes.all() if named != {NO_LEADER.node_id} else [])
+            if node.node_id in named
+        ]
 
 
 class PartitionOutcome:
@@ -100,7 +110,7 @@ class PartitionOutcome:
         self.problem = problem
         self._pending.settled()
 
-    def response(self, index: int, node_id: int) -> PartitionProduceResponse:
+    def response(self, broker: Broker, topic: TopicProduceData, index: int) -> PartitionProduceResponse:
         problem = self.problem
         if problem is None:
             assert self.appended is not None
@@ -112,15 +122,15 @@ class PartitionOutcome:
                 log_append_time_ms=append_time_ms,
                 log_start_offset=self.leader.log_start_offset,
             )
-        leader = self.leader
+        current = NO_LEADER
+        if isinstance(problem, NotLeader):
+            current = leader_of(broker, find_topic(broker, topic.name, topic.topic_id), index)
         return PartitionProduceResponse(
             index=index,
             error_code=code_of(problem),
             base_offset=-1,
             error_message=str(problem),
-            current_leader=LeaderIdAndEpoch(leader_id=node_id, leader_epoch=leader.epoch)
-            if isinstance(problem, NotLeader) and leader is not None
-            else LeaderIdAndEpoch(),
+            current_leader=LeaderIdAndEpoch(leader_id=current.node_id, leader_epoch=current.epoch),
         )
 
 
@@ -209,7 +219,7 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
     reply = Reply(session) if request.acks != 0 else None
     if reply is not None:
         session.expect(reply)
-    pending = PendingProduce(header, request, reply, session.broker.identity.node_id)
+    pending = PendingProduce(header, request, reply, session.broker)
     for topic in request.topic_data:
         for data in topic.partition_data:
             outcome = PartitionOutcome(pending)

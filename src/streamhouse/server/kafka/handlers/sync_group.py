@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamhouse.core.groups.classic_messages import MemberClaim, SyncRequest
+from streamhouse.core.groups.outcome import GroupError
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.group_errors import coordinator_code, group_code, is_group_id
@@ -33,6 +34,9 @@ async def handle(context: Context, request: SyncGroupRequest) -> SyncGroupRespon
         )
     except StreamHouseError as problem:
         return SyncGroupResponse(error_code=coordinator_code(problem))
+    if reply.error is GroupError.COORDINATOR_LOAD_IN_PROGRESS:
+        # As Kafka does, for clients know no such answer here and would give up: they join again instead.
+        return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     return SyncGroupResponse(
         error_code=group_code(reply.error),
         protocol_type=reply.protocol_type,

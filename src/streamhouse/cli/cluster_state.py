@@ -1,0 +1,82 @@
+"""Agents and placements as one look at the metadata store shows them, and what that means to an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from streamhouse.core.placement.liveness import live_agents
+from streamhouse.metadata.cluster import AgentRow, Placement, ShardPlacement
+from streamhouse.metadata.store import MetadataStore
+from streamhouse.model.errors import NotFound
+
+
+class AgentState(Enum):
+    LIVE = "live"
+    DRAINING = "draining"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    agents: Sequence[AgentRow]
+    placements: Sequence[Placement]
+    shards: Sequence[ShardPlacement]
+    liveness_ms: int
+
+    def agent(self, agent_id: str) -> AgentRow:
+        for agent in self.agents:
+            if agent.info.agent_id == agent_id:
+                return agent
+        raise NotFound(f"there is no agent {agent_id!r}", hint="`streamhouse agent list` shows those that there are")
+
+    def state_of(self, agent: AgentRow) -> AgentState:
+        """As the agents themselves judge it."""
+        alone = [replace(agent, is_draining=False)]
+        if not live_agents(alone, [*self.placements, *self.shards], liveness_ms=self.liveness_ms):
+            return AgentState.SILENT
+        return AgentState.DRAINING if agent.is_draining else AgentState.LIVE
+
+    def is_live(self, agent_id: str) -> bool:
+        return any(agent.info.agent_id == agent_id and self.state_of(agent) is AgentState.LIVE for agent in self.agents)
+
+    def led_by(self, agent_id: str) -> list[Placement]:
+        return [placement for placement in self.placements if leader_of(placement) == agent_id]
+
+    def shards_of(self, agent_id: str) -> list[ShardPlacement]:
+        return [shard for shard in self.shards if shard.agent_id == agent_id and shard.lease_left_ms > 0]
+
+    def of_topic(self, topic: str) -> list[Placement]:
+        found = [placement for placement in self.placements if placement.topic == topic]
+        if not found:
+            raise NotFound(f"there is no topic {topic!r}", hint="`streamhouse topic list` shows those that there are")
+        return found
+
+    def partition(self, topic: str, number: int) -> Placement:
+        placements = self.of_topic(topic)
+        for placement in placements:
+            if placement.partition.partition == number:
+                return placement
+        raise NotFound(f"topic {topic!r} has no partition {number}", hint=f"they are 0 to {len(placements) - 1}")
+
+
+async def read_cluster_state(store: MetadataStore, liveness_ms: int) -> ClusterState:
+    # Agents last: one that registers or beats meanwhile is not taken for dead because of an older lease.
+    placements = await store.list_placements()
+    shards = await store.list_shard_placements()
+    return ClusterState(agents=await store.list_agents(), placements=placements, shards=shards, liveness_ms=liveness_ms)
+
+
+def name_of(placement: Placement) -> str:
+    return f"{placement.topic}/{placement.partition.partition}"
+
+
+def leader_of(placement: Placement) -> str | None:
+    """The holder of a live lease; one that ran out or was released is nobody's."""
+    return placement.agent_id if placement.lease_left_ms > 0 else None
+
+
+def waits_for(placement: Placement) -> str | None:
+    """The agent without which nobody may lead it, if that one does not."""
+    return placement.wal_agent_id or None if leader_of(placement) is None else None

@@ -1,0 +1,293 @@
+"""Brings what this agent leads in line with what it should lead.
+
+Every round looks at agents, leases and transfers anew and takes the next step of each; a step that fails is taken again
+in the next round. Rounds come at once when something has changed, when another agent's lease is about to run out, and
+from time to time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.view import ClusterView
+from streamhouse.core.placement.assignment import Assignment, Candidate
+from streamhouse.core.placement.liveness import next_expiry_ms
+from streamhouse.core.placement.rebalance import plan
+from streamhouse.core.placement.transfer import TransferState
+from streamhouse.metadata.cluster import Change, Placement, ShardPlacement, Transfer, TransferStore
+from streamhouse.model.errors import StreamHouseError, Unavailable
+from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import Topic
+from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.entropy import jittered
+from streamhouse.runtime.tasks import TaskGroup
+
+_log = logging.getLogger(__name__)
+TRANSFER_TIMEOUT_MS = 10_000
+_GATHER_CHANGES_MS = 10
+_AFTER_EXPIRY_MS = 20
+_AFTER_FAILURE_MS = 500
+_DRAIN_ROUND_MS = 200
+_UNFINISHED_MS = 1_000
+
+
+class PartitionHost(Protocol):
+    """What leads partitions here."""
+
+    @property
+    def held(self) -> Collection[TopicPartition]: ...
+
+    async def lead(self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int]) -> None: ...
+
+    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> None: ...
+
+
+class ShardHost(Protocol):
+    """What coordinates groups here."""
+
+    @property
+    def held_shards(self) -> Collection[int]: ...
+
+    async def acquire_shards(self, shards: Sequence[int]) -> None: ...
+
+    async def release_shards(self, shards: Sequence[int]) -> None: ...
+
+
+class TopicCatalog(Protocol):
+    """The topics, and the configs that say which agents may lead them."""
+
+    async def refresh(self) -> None: ...
+
+    def find_id(self, topic_id: UUID) -> Topic | None: ...
+
+    def config_of(self, topic: Topic) -> Mapping[str, str]: ...
+
+
+class Assigner:
+    def __init__(
+        self,
+        *,
+        membership: Membership | None,
+        view: ClusterView,
+        transfers: TransferStore,
+        topics: TopicCatalog,
+        partitions: PartitionHost,
+        shards: ShardHost,
+        clock: Clock,
+        interval_ms: int,
+    ) -> None:
+        """Without a membership it leads nothing, and only keeps its view of the others up to date."""
+        self._membership = membership
+        self._view = view
+        self._transfers = transfers
+        self._topics = topics
+        self._partitions = partitions
+        self._shards = shards
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._tasks = TaskGroup("assigner")
+        self._changed = asyncio.Event()
+        self._one_round = asyncio.Lock()
+        self._accepted: set[TopicPartition] = set()
+        self._to_hand_over = 0
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """The first round is done when this returns."""
+        await self._call_off("the agent has started anew")
+        await self.look_now()
+        self._tasks.start(self._run(), "rounds")
+
+    async def stop(self) -> None:
+        await self._tasks.cancel()
+
+    def wake(self, change: Change | None = None) -> None:
+        """Something has changed: look soon."""
+        self._changed.set()
+
+    async def look_now(self) -> None:
+        """A whole round."""
+        async with self._one_round:
+            await self._round()
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Hand everything over, as far as others are there to take it within the time."""
+        assert self._membership is not None
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        try:
+            await self._membership.drain()
+            while True:
+                await self.look_now()
+                nobody_else = not self._view.live
+                nothing_left = not self._to_hand_over and not self._shards.held_shards
+                if nobody_else or nothing_left or self._clock.monotonic_ms() >= deadline_ms:
+                    break
+                await self._wait(_DRAIN_ROUND_MS)
+            await self._call_off("the agent is gone")
+        except StreamHouseError as problem:
+            _log.warning("stopping without handing over: %s", problem)
+
+    async def _run(self) -> None:
+        while True:
+            await self._wait(self._next_round_ms())
+            try:
+                await self.look_now()
+            except Unavailable as problem:
+                _log.warning("cannot look who should lead what, trying again: %s", problem)
+                await self._clock.sleep_ms(jittered(_AFTER_FAILURE_MS))
+                self.wake()
+            except StreamHouseError as problem:
+                # Somebody changed what we were looking at; the next look sees it.
+                _log.info("a round was overtaken: %s", problem)
+                await self._clock.sleep_ms(jittered(_AFTER_FAILURE_MS))
+                self.wake()
+            except Exception:
+                # A bug of ours must not end the looking: leases would be kept and never given up.
+                _log.exception("a round failed")
+                await self._clock.sleep_ms(jittered(_AFTER_FAILURE_MS))
+
+    async def _call_off(self, reason: str) -> None:
+        """Transfers that an earlier process of this agent left, or this one leaves, would be taken for ours or for
+        those of the next."""
+        if self._membership is not None:
+            under_way = await self._transfers.list_transfers(self._agent_id)
+            await self._transfers.reject_transfers(
+                self._agent_id, [transfer.transfer_id for transfer in under_way], reason
+            )
+
+    def _next_round_ms(self) -> float:
+        """When the first lease of another agent would run out, but not later than the interval."""
+        leases: list[Placement | ShardPlacement] = [*self._view.placements.values(), *self._view.shards]
+        expiry_ms = next_expiry_ms(leases, me=self._agent_id)
+        wait_ms = float(self._interval_ms)
+        if self._to_hand_over:
+            wait_ms = min(wait_ms, _UNFINISHED_MS)
+        return wait_ms if expiry_ms is None else min(wait_ms, expiry_ms + _AFTER_EXPIRY_MS)
+
+    async def _wait(self, wait_ms: float) -> None:
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        # Changes come in crowds; one look serves them all.
+        await self._clock.sleep_ms(_GATHER_CHANGES_MS)
+
+    # --- a round ---
+
+    @property
+    def _agent_id(self) -> str:
+        return self._membership.info.agent_id if self._membership is not None else ""
+
+    async def _round(self) -> None:
+        self._changed.clear()
+        await self._topics.refresh()
+        await self._view.refresh()
+        if self._membership is None:
+            return
+        await self._show_life()
+        assignment = Assignment(
+            Candidate(agent_id=agent.info.agent_id, zone=agent.info.zone, agent_group=agent.info.agent_group)
+            for agent in self._view.live
+        )
+        steps: tuple[Callable[[Assignment], Awaitable[None]], ...] = (
+            self._place_partitions,
+            self._move_transfers,
+            self._place_shards,
+        )
+        for step in steps:
+            await step(assignment)
+
+    async def _show_life(self) -> None:
+        """Others take us for dead, say because the database was away for longer than our leases: we are not."""
+        assert self._membership is not None
+        own = self._view.agents.get(self._agent_id)
+        is_live = any(agent.info.agent_id == self._agent_id for agent in self._view.live)
+        if own is None or (not is_live and not own.is_draining):
+            await self._membership.beat()
+            await self._view.refresh()
+
+    async def _place_partitions(self, assignment: Assignment) -> None:
+        wanted: dict[TopicPartition, Topic] = {}
+        desired: dict[TopicPartition, str | None] = {}
+        for partition, placement in self._view.placements.items():
+            topic = self._topics.find_id(partition.topic_id)
+            if topic is None:
+                continue
+            config = self._topics.config_of(topic)
+            wanted[partition] = topic
+            desired[partition] = assignment.desired_owner(
+                topic.name,
+                partition.partition,
+                agent_group=config["streamhouse.agent.group"],
+                zone=config["streamhouse.zone"],
+                pinned_to=placement.pinned_to,
+            )
+        placements = self._view.placements.values()
+        steps = plan(
+            self._agent_id,
+            desired,
+            self._partitions.held,
+            {placement.partition: placement.agent_id for placement in placements if placement.lease_left_ms > 0},
+            {placement.partition: placement.wal_agent_id for placement in placements if placement.wal_agent_id},
+        )
+        self._to_hand_over = len(steps.hand_over)
+        if steps.acquire:
+            await self._partitions.lead(
+                {partition: wanted[partition] for partition in steps.acquire}, self._handed_over(steps.acquire)
+            )
+            self._accepted.difference_update(self._partitions.held)
+        if steps.hand_over:
+            await self._transfers.begin_transfers(self._agent_id, steps.hand_over, TRANSFER_TIMEOUT_MS)
+
+    def _handed_over(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The epochs of those whose leases a transfer to this process has made ours.
+
+        A lease that an earlier process of this agent held is not among them: what that one still has under way must be
+        told from ours, so it is taken anew."""
+        placements = {partition: self._view.placements[partition] for partition in partitions}
+        return {
+            partition: placement.epoch
+            for partition, placement in placements.items()
+            if partition in self._accepted and placement.agent_id == self._agent_id and placement.lease_left_ms > 0
+        }
+
+    async def _move_transfers(self, assignment: Assignment) -> None:
+        """Answer those that come to us; carry out those that were accepted."""
+        under_way = await self._transfers.list_transfers(self._agent_id)
+        incoming = [
+            transfer
+            for transfer in under_way
+            if transfer.to_agent_id == self._agent_id and transfer.state is TransferState.PENDING
+        ]
+        incoming_ids = [transfer.transfer_id for transfer in incoming]
+        accepted = [
+            transfer
+            for transfer in under_way
+            if transfer.from_agent_id == self._agent_id and transfer.state is TransferState.ACCEPTED
+        ]
+        if incoming and any(agent.info.agent_id == self._agent_id for agent in self._view.live):
+            self._accepted.update(transfer.partition for transfer in incoming)
+            await self._transfers.accept_transfers(self._agent_id, incoming_ids)
+        elif incoming:
+            await self._transfers.reject_transfers(self._agent_id, incoming_ids, "this agent is draining")
+        if accepted:
+            await self._partitions.hand_over(accepted, TRANSFER_TIMEOUT_MS)
+
+    async def _place_shards(self, assignment: Assignment) -> None:
+        """All of a group is in the metadata store, so a shard needs no hand-over: let go, and the next takes it."""
+        steps = plan(
+            self._agent_id,
+            {placement.shard: assignment.desired_shard_owner(placement.shard) for placement in self._view.shards},
+            self._shards.held_shards,
+            {placement.shard: placement.agent_id for placement in self._view.shards if placement.lease_left_ms > 0},
+        )
+        if steps.hand_over:
+            await self._shards.release_shards([shard for shard, _ in steps.hand_over])
+        if steps.acquire:
+            await self._shards.acquire_shards(steps.acquire)

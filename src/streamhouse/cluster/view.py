@@ -1,0 +1,87 @@
+"""What this node knows of the cluster: as it was at the last look, for everybody who routes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from streamhouse.core.placement.liveness import live_agents
+from streamhouse.metadata.cluster import AgentRow, ClusterStore, Placement, ShardPlacement
+from streamhouse.model.names import TopicPartition
+from streamhouse.runtime.clock import Clock
+
+
+class PartitionLocation(NamedTuple):
+    """The agent that leads a partition, and its epoch."""
+
+    agent: AgentRow
+    epoch: int
+
+
+class ClusterView:
+    def __init__(
+        self, store: ClusterStore, clock: Clock, *, agent_id: str, liveness_ms: int, lease_ttl_ms: int
+    ) -> None:
+        self._agent_id = agent_id
+        self._lease_ttl_ms = lease_ttl_ms
+        self._store = store
+        self._clock = clock
+        self._liveness_ms = liveness_ms
+        # While looks succeed, a lease that runs out is looked at then: only long after that its holder is not known.
+        self._grace_ms = lease_ttl_ms // 2
+        self._looked_at_ms = 0
+        self.agents: dict[str, AgentRow] = {}
+        """Every registered agent, dead or alive."""
+        self.live: list[AgentRow] = []
+        """Those that may lead."""
+        self.placements: dict[TopicPartition, Placement] = {}
+        self.shards: Sequence[ShardPlacement] = ()
+
+    async def refresh(self) -> None:
+        looked_at_ms = self._clock.monotonic_ms()
+        agents = await self._store.list_agents()
+        placements = await self._store.list_placements()
+        shards = await self._store.list_shard_placements()
+        self.agents = {agent.info.agent_id: agent for agent in agents}
+        self.placements = {placement.partition: placement for placement in placements}
+        self.shards = shards
+        self._looked_at_ms = looked_at_ms
+        self.live = live_agents(agents, [*placements, *shards], liveness_ms=self._liveness_ms)
+
+    @property
+    def heard_of(self) -> list[AgentRow]:
+        """Agents whose heartbeats came, at the last look."""
+        return [agent for agent in self.agents.values() if agent.silent_ms < self._liveness_ms]
+
+    @property
+    def reachable(self) -> list[AgentRow]:
+        """Agents that clients may be sent to: also those that are draining, as long as they are heard of.
+
+        A node that cannot look any more leaves itself out, so that clients stop asking it, unless there is no other."""
+        heard_of = self.heard_of
+        if self._age_ms < self._lease_ttl_ms + self._grace_ms:
+            return heard_of
+        return [agent for agent in heard_of if agent.info.agent_id != self._agent_id] or heard_of
+
+    def leader_of(self, partition: TopicPartition) -> PartitionLocation | None:
+        """Whose lease was live; None if nobody's, or if that agent is gone."""
+        placement = self.placements.get(partition)
+        if placement is None or not self._is_held(placement):
+            return None
+        agent = self.agents.get(placement.agent_id)
+        return None if agent is None else PartitionLocation(agent, placement.epoch)
+
+    def coordinator_of(self, shard: int) -> AgentRow | None:
+        for placement in self.shards:
+            if placement.shard == shard and self._is_held(placement):
+                return self.agents.get(placement.agent_id)
+        return None
+
+    def _is_held(self, placement: Placement | ShardPlacement) -> bool:
+        """As far as can be told from the last look; a node that cannot look any more does not go on sending clients to
+        where the leader was."""
+        return placement.lease_left_ms > 0 and self._age_ms < placement.lease_left_ms + self._grace_ms
+
+    @property
+    def _age_ms(self) -> int:
+        return self._clock.monotonic_ms() - self._looked_at_ms

@@ -1,0 +1,96 @@
+"""A real network for agents: a namespace for each, with a link to clients and other agents, one to the database, one
+to the object store; a link that is down loses packets and tells nobody."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Way(Enum):
+    """What an agent can be cut from."""
+
+    PEERS = "clients and other agents"
+    DATABASE = "the database"
+    STORE = "the object store"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an agent runs. `hosts`: the addresses at which it reaches what is outside, on the link of each way."""
+
+    host: str
+    hosts: dict[Way, str]
+    links: dict[Way, str]
+    wrapper: tuple[str, ...]
+
+    def cut(self, way: Way) -> None:
+        _ip("link", "set", self.links[way], "down")
+
+    def mend(self) -> None:
+        for link in self.links.values():
+            _ip("link", "set", link, "up")
+
+
+LOOPBACK = Place(host="127.0.0.1", hosts=dict.fromkeys(Way, "127.0.0.1"), links={}, wrapper=())
+"""For agents that share the network of the test."""
+
+
+class Network:
+    """Interfaces have names of 15 characters at most, so all of one network's begin with the same few letters."""
+
+    def __init__(self, ending: ExitStack) -> None:
+        self._ending = ending
+        source = random.SystemRandom()
+        self._name = f"sh{source.randrange(16**4):04x}"
+        self._prefix = f"10.{source.randrange(100, 200)}.{4 * source.randrange(64)}"
+        self._places = 0
+        self._bridge = f"{self._name}br"
+        _ip("link", "add", self._bridge, "type", "bridge")
+        ending.callback(_ip, "link", "del", self._bridge)
+        _ip("addr", "add", f"{self._prefix}.1/24", "dev", self._bridge)
+        _ip("link", "set", self._bridge, "up")
+
+    def place(self) -> Place:
+        """A new namespace on it."""
+        self._places += 1
+        number = self._places
+        namespace = f"{self._name}n{number}"
+        _ip("netns", "add", namespace)
+        self._ending.callback(_ip, "netns", "del", namespace)
+        _ip("-n", namespace, "link", "set", "lo", "up")
+        host = f"{self._prefix}.{10 + number}"
+        links = {way: f"{self._name}{way.name[0].lower()}{number}" for way in Way}
+        hosts = {Way.PEERS: f"{self._prefix}.1"}
+        self._connect(namespace, links[Way.PEERS], f"{host}/24")
+        _ip("link", "set", links[Way.PEERS], "master", self._bridge)
+        block, _, last = self._prefix.rpartition(".")
+        for subnet, way in enumerate((Way.DATABASE, Way.STORE), start=1):
+            network = f"{block}.{int(last) + subnet}"
+            hosts[way] = f"{network}.{4 * number + 1}"
+            self._connect(namespace, links[way], f"{network}.{4 * number + 2}/30")
+            _ip("addr", "add", f"{hosts[way]}/30", "dev", links[way])
+        return Place(host=host, hosts=hosts, links=links, wrapper=("ip", "netns", "exec", namespace))
+
+    def _connect(self, namespace: str, link: str, address: str) -> None:
+        inside = f"{link}i"
+        _ip("link", "add", link, "type", "veth", "peer", "name", inside, "netns", namespace)
+        _ip("-n", namespace, "addr", "add", address, "dev", inside)
+        _ip("-n", namespace, "link", "set", inside, "up")
+        _ip("link", "set", link, "up")
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    """Gone at the end, with everything in it; the interfaces of a namespace go with it."""
+    with ExitStack() as ending:
+        yield Network(ending)
+
+
+def _ip(*arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr}"
