@@ -36,6 +36,8 @@ class Workload:
         self._outcomes: dict[Content, tuple[Outcome, int | None]] = {}
         self._reads: list[Seek | Poll] = []
         self._errors: list[str] = []
+        self.slowest_seconds = 0.0
+        """The longest that an acknowledgement took, from the hand-over of its record."""
         self._producer = confluent_kafka.Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -76,6 +78,7 @@ class Workload:
     def _delivered(self, error: KafkaError | None, message: confluent_kafka.Message) -> None:
         content = fingerprint(message.key(), message.value())
         if error is None:
+            self.slowest_seconds = max(self.slowest_seconds, message.latency() or 0.0)
             outcome: tuple[Outcome, int | None] = (Outcome.ACKNOWLEDGED, message.offset())
         else:
             self._errors.append(error.str())

@@ -1,0 +1,107 @@
+"""Agents cut off, by proxies before the database and the store: safe while it lasts, whole when it ends."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.protocol.producer import ProduceResponse
+
+from faults.cluster.values import NOT_LEADER, produce, read_from_leader
+from faults.workload import Workload, create_topic
+from node.cluster import Cluster, Cut
+from node.network import Way
+from node.raw import PRODUCE_VERSION, RawConnection, build_batch, produce_request
+from node.wait import eventually
+
+REQUEST_TIMED_OUT = 7
+
+
+@pytest.mark.parametrize("how", list(Cut), ids=lambda how: how.name.lower())
+def test_an_agent_without_its_database_stops_leading_and_comes_back(
+    cluster: Cluster, workload: Workload, how: Cut
+) -> None:
+    victim = cluster.leader_of(workload.topic, 0)
+    mine = {lease.partition for lease in cluster.led_by(victim, workload.topic)}
+    with workload.tail():
+        workload.send_in_flight(300, acknowledged=30)
+        victim.cut(Way.DATABASE, how)
+        cluster.wait_lease_lost(victim)
+        workload.send(100)
+        if cluster.durability == "object":
+            successors = {cluster.leader_of(workload.topic, number) for number in mine}
+            assert victim not in successors
+            # It may not renew, so it may not write: its clients are sent on while it is still cut off.
+            workload.settle()
+        victim.mend()
+        workload.settle()
+    workload.assert_holds()
+
+
+@pytest.mark.parametrize("how", list(Cut), ids=lambda how: how.name.lower())
+@pytest.mark.parametrize("durability", ["object"])
+def test_a_producer_that_waits_at_an_agent_without_its_database_is_sent_on(cluster: Cluster, how: Cut) -> None:
+    """Its commit hangs, and another agent leads by then: whoever waits for the old one must hear of it."""
+    topic = cluster.new_topic()
+    create_topic(cluster.bootstrap, topic, 1)
+    assert produce(cluster, topic, b"before") == 0
+    victim = cluster.leader_of(topic, 0)
+    with RawConnection(victim.address) as raw:
+        victim.cut(Way.DATABASE, how)
+        raw.send(produce_request(topic, build_batch(b"in between")))
+        cluster.wait_lease_lost(victim)
+        assert cluster.leader_of(topic, 0) is not victim
+        answer = raw.receive(ProduceResponse, PRODUCE_VERSION).responses[0].partition_responses[0]
+        assert answer.error_code in (NOT_LEADER, REQUEST_TIMED_OUT)
+        assert raw.produce(topic, build_batch(b"too late")).error_code == NOT_LEADER
+    assert produce(cluster, topic, b"after") == 1
+    victim.mend()
+    cluster.wait_led(topic)
+    assert read_from_leader(cluster, topic) == {0: b"before", 1: b"after"}
+
+
+@pytest.mark.parametrize("how", list(Cut), ids=lambda how: how.name.lower())
+def test_an_agent_without_its_store_acknowledges_only_what_is_safe(
+    cluster: Cluster, workload: Workload, how: Cut
+) -> None:
+    """With a WAL of its own it goes on; with the object WAL nothing of it is acknowledged until it has its store."""
+    victim = cluster.leader_of(workload.topic, 0)
+    with workload.tail():
+        workload.send_in_flight(300, acknowledged=30)
+        victim.cut(Way.STORE, how)
+        workload.send(100)
+        if cluster.durability == "wal":
+            workload.settle()
+        else:
+            workload.send_in_flight(100, acknowledged=10)
+        victim.mend()
+        workload.settle()
+    workload.assert_holds()
+
+
+def test_an_agent_killed_while_it_is_cut_off_loses_nothing(cluster: Cluster, workload: Workload) -> None:
+    """Database and store go first, then the process, with requests under way: half of each step is done."""
+    with workload.tail():
+        for way in (Way.DATABASE, Way.STORE):
+            victim = cluster.leader_of(workload.topic, 0)
+            workload.send_in_flight(300, acknowledged=30)
+            victim.cut(way)
+            workload.send(60)
+            victim.kill9()
+            victim.mend()
+            cluster.wait_lease_lost(victim)
+            victim.start()
+            workload.settle()
+    workload.assert_holds()
+
+
+def test_a_commit_whose_answer_was_lost_is_made_once(cluster: Cluster, workload: Workload) -> None:
+    """The proxy lets COMMIT reach the database and ends the connection when the answer comes."""
+    proxies = [agent.proxies[Way.DATABASE] for agent in cluster.agents.values()]
+    with workload.tail():
+        for _ in range(2):
+            lost = sum(proxy.lost_answers for proxy in proxies)
+            for proxy in proxies:
+                proxy.lose_answers_to(b"COMMIT", 2)
+            workload.send(100)
+            workload.settle()
+            eventually(lambda: sum(proxy.lost_answers for proxy in proxies) >= lost + 2, "lost answers")  # noqa: B023
+    workload.assert_holds()
