@@ -16,7 +16,20 @@ from bench import machine, report
 from bench.native import NativeFailed
 from bench.rows import Row
 from bench.run import FULL, QUICK, Run
-from bench.scenarios import consume, crowd, groups, growth, kafka, latency, produce, requests, testing
+from bench.scenarios import (
+    consume,
+    crowd,
+    failover,
+    groups,
+    growth,
+    idle_cluster,
+    kafka,
+    latency,
+    produce,
+    requests,
+    scale,
+    testing,
+)
 from bench.servers import ServerFailed
 
 Scenario = Callable[[Run], Iterator[Row]]
@@ -29,6 +42,8 @@ SCENARIOS: dict[str, tuple[str, tuple[Scenario, ...]]] = {
     "f": ("kafka", (kafka.rows,)),
     "g": ("testing", (testing.rows,)),
     "h": ("groups", (groups.rows,)),
+    "i": ("failover", (failover.rows,)),
+    "j": ("scale", (scale.rows, idle_cluster.rows)),
 }
 OUT = Path(__file__).parent / "out"
 PLAIN_WIDTH = 150

@@ -22,11 +22,11 @@ def open_connections(host: str, port: int, count: int) -> Iterator[None]:
         for _ in range(count):
             connection = opened.enter_context(socket.create_connection((host, port), timeout=30))
             connection.sendall(API_VERSIONS_REQUEST)
-            _read_frame(connection)
+            read_frame(connection)
         yield
 
 
-def _read_frame(connection: socket.socket) -> bytes:
+def read_frame(connection: socket.socket) -> bytes:
     (size,) = struct.unpack(">i", _read_exactly(connection, 4))
     return _read_exactly(connection, size)
 

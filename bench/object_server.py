@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import obstore
 from obstore.store import S3Store
 
-TESTS = Path(__file__).parent.parent / "tests"
+from bench.real_services import running, service_module
+
 OBJECT_BYTES = 1 << 20
 READERS = 8
-
-
-class ObjectServerMissing(Exception):
-    """No S3 server can be started here; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +36,11 @@ class ObjectServer:
             *("--s3-secret-access-key", self.secret_access_key),
         ]
 
-    def bytes_per_second(self, size_bytes: int) -> float:
-        """Plain GETs of objects as large as a segment: what the server can do on this machine, without a broker."""
-        store = S3Store(
+    def store(self, prefix: str) -> S3Store:
+        """The same place, past every node."""
+        return S3Store(
             self.bucket,
-            prefix="speed",
+            prefix=prefix,
             endpoint=self.endpoint,
             region=self.region,
             access_key_id=self.access_key_id,
@@ -54,6 +48,10 @@ class ObjectServer:
             virtual_hosted_style_request=False,
             client_options={"allow_http": True},
         )
+
+    def bytes_per_second(self, size_bytes: int) -> float:
+        """Plain GETs of objects as large as a segment: what the server can do on this machine, without a broker."""
+        store = self.store("speed")
         content = os.urandom(OBJECT_BYTES)
         names = [str(index) for index in range(max(READERS, size_bytes // OBJECT_BYTES))]
         with ThreadPoolExecutor(READERS) as readers:
@@ -65,7 +63,7 @@ class ObjectServer:
 
 @contextmanager
 def object_server() -> Iterator[ObjectServer]:
-    with _seaweed().seaweed_server() as server:
+    with running(service_module("seaweed").seaweed_server()) as server:
         bucket = server.create_bucket()
         yield ObjectServer(
             endpoint=bucket.endpoint,
@@ -74,14 +72,3 @@ def object_server() -> Iterator[ObjectServer]:
             access_key_id=bucket.access_key_id,
             secret_access_key=bucket.secret_access_key,
         )
-
-
-def _seaweed() -> Any:
-    """The tests' own package of real servers is not installed: it is found beside this one."""
-    if str(TESTS) not in sys.path:
-        sys.path.append(str(TESTS))
-    try:
-        from services import seaweed  # type: ignore[import-not-found]
-    except ImportError as error:
-        raise ObjectServerMissing(f"not measured: no S3 server for tests ({error})") from None
-    return seaweed

@@ -35,6 +35,14 @@ class Plan:
     many_segments: int
     recovery_bytes: Sequence[int]
     peers: bool
+    lease_ttl_ms: int
+    seed_timings: bool
+    failover_rounds: int
+    steady_seconds: float
+    agents: Sequence[int]
+    scale_loads: int
+    cluster_partitions: int
+    idle_seconds: float
 
 
 FULL = Plan(
@@ -52,6 +60,14 @@ FULL = Plan(
     many_segments=10_000,
     recovery_bytes=(256 << 20, 1 << 30),
     peers=True,
+    lease_ttl_ms=5_000,
+    seed_timings=True,
+    failover_rounds=5,
+    steady_seconds=2.0,
+    agents=(1, 2, 3),
+    scale_loads=2,
+    cluster_partitions=1000,
+    idle_seconds=30.0,
 )
 
 QUICK = Plan(
@@ -69,6 +85,14 @@ QUICK = Plan(
     many_segments=50,
     recovery_bytes=(8 << 20, 16 << 20),
     peers=False,
+    lease_ttl_ms=2_000,
+    seed_timings=False,
+    failover_rounds=1,
+    steady_seconds=0.5,
+    agents=(1, 2),
+    scale_loads=1,
+    cluster_partitions=60,
+    idle_seconds=2.0,
 )
 
 
@@ -105,6 +129,11 @@ class Run:
         values = order_values(100, partitions)
         frames = (produce_frame(topic, index, record_batch([value])) for index, value in enumerate(values))
         return self._frames_file(f"one-record-{topic}-{partitions}", frames)
+
+    def batch_frames(self, name: str, topic: str, partitions: Iterable[int], values: Sequence[bytes]) -> Path:
+        """Produce requests of one batch with these values, one for each of the partitions."""
+        batch = record_batch(values)
+        return self._frames_file(f"batch-{name}", (produce_frame(topic, number, batch) for number in partitions))
 
     def fill(self, server: Server, topic: str, partitions: int, size_bytes: int, connections: int = 4) -> int:
         """Writes about that many bytes of 1 KiB records in batches of 128 KiB; returns the bytes of the batches."""

@@ -8,13 +8,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from bench.servers import ServerFailed
 
 PATIENCE_SECONDS = 60
-ERRORS = 3
+CRITICAL = 2
 """The log level below which librdkafka keeps quiet."""
 
 
-def create_topic(address: str, topic: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": address, "log_level": ERRORS})
-    created = admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=PATIENCE_SECONDS)
+def create_topic(address: str, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
+    admin = AdminClient({"bootstrap.servers": address, "log_level": CRITICAL})
+    new = NewTopic(topic, partitions, 1, config=config or {})
+    created = admin.create_topics([new], operation_timeout=PATIENCE_SECONDS)
     try:
         created[topic].result(PATIENCE_SECONDS)
     except (KafkaException, TimeoutError) as refused:
@@ -22,7 +23,7 @@ def create_topic(address: str, topic: str, partitions: int) -> None:
 
 
 def end_offsets(address: str, topic: str, partitions: int) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "bench", "log_level": ERRORS})
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "bench", "log_level": CRITICAL})
     try:
         asked = [TopicPartition(topic, partition) for partition in range(partitions)]
         return [consumer.get_watermark_offsets(one, timeout=PATIENCE_SECONDS)[1] for one in asked]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from bench.confluent_client import measure_consume
 from bench.limits import loopback_bytes_per_second
-from bench.object_server import ObjectServerMissing, object_server
+from bench.object_server import object_server
+from bench.real_services import ServiceMissing
 from bench.rows import Goal, Row, at_least
 from bench.run import Run
 from bench.servers import Server, ServerFailed, serving, start_node
@@ -29,7 +30,7 @@ def rows(run: Run) -> Iterator[Row]:
         with object_server() as server:
             server_speed = server.bytes_per_second(run.plan.cold_bytes // 4)
             yield from _from_segments(run, "S3", *server.flags("consume"), server_speed=server_speed)
-    except ObjectServerMissing as missing:
+    except ServiceMissing as missing:
         yield Row(scenario="consume", name="cold segments, S3", figure=None, unit="MB/s", note=str(missing))
 
 
