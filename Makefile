@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SWEEP ?= 200
+SOAK_SECONDS ?= 600
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h')
 
-.PHONY: help setup demo serve test test-long lint format bench clean system-packages
+.PHONY: help setup demo serve test test-long soak lint format bench clean system-packages
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,6 +34,7 @@ lint: setup ## formatting, style, types, layering, generated code
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/generate_kafka_messages.py --check
+	$(BIN)/python tools/generate_grpc.py --check
 	$(BIN)/python tools/write_kafka_compatibility.py --check
 	$(BIN)/python tools/write_configuration.py --check
 
@@ -45,6 +47,9 @@ test: setup system-packages lint ## everything that must hold
 
 test-long: setup system-packages ## the long sweeps and soaks
 	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults
+
+soak: setup system-packages ## random faults on a cluster for SOAK_SECONDS (default 600), from SWEEP_SEED
+	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest --timeout 0 -s tests/faults/cluster/test_random.py
 
 bench: setup system-packages ## figures, each beside a limit measured in the same run
 	$(BIN)/python -m bench

@@ -51,6 +51,7 @@ def topic_configs_table() -> str:
         "retention.ms": "retention_ms",
         "segment.bytes": "segment_bytes",
         "segment.ms": "segment_age",
+        "streamhouse.durability": "durability",
     }
     assert settings.keys() == from_node.keys(), "every config that the node decides is named here"
     rows = [
