@@ -27,7 +27,7 @@ from streamhouse.core.groups.consumer_target import TopicShape
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
-from streamhouse.metadata.cluster import AgentInfo
+from streamhouse.metadata.cluster import AgentInfo, AgentRow
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StreamHouseError
@@ -158,6 +158,7 @@ class Node:
             shards=self._groups,
             clock=self._clock,
             interval_ms=settings.rebalance,
+            nudge=self._nudge,
         )
         await self._topics.refresh()
         await self.engine.start(self._topics)
@@ -229,6 +230,10 @@ class Node:
         except StreamHouseError as problem:
             _log.warning("a new topic has no leaders yet: %s", problem)
             self._assigner.wake()
+
+    def _nudge(self, agent: AgentRow) -> None:
+        if self._internal is not None:
+            self._internal.nudge(agent)
 
     def _look_again(self) -> None:
         self._assigner.wake()

@@ -117,6 +117,7 @@ class Agent:
     ) -> None:
         store, clock = cluster.store, cluster.clock
         self.agent_id = about.agent_id
+        self.nudged: list[str] = []
         self.membership = Membership(store=store, info=about, node_id=0, clock=clock, heartbeat_ms=HEARTBEAT_MS)
         self.view = ClusterView(store, clock, agent_id=about.agent_id, liveness_ms=LIVENESS_MS, lease_ttl_ms=TTL_MS)
         self.partitions = Partitions(store, about.agent_id)
@@ -130,6 +131,7 @@ class Agent:
             shards=self.shards,
             clock=clock,
             interval_ms=interval_ms,
+            nudge=lambda agent: self.nudged.append(agent.info.agent_id),
         )
 
     @property

@@ -20,9 +20,14 @@ TIMINGS = ("--lease-ttl", "3s", "--lease-renewal", "1s", "--heartbeat", "1s", "-
 
 
 def agent_processes(parent: int) -> list[psutil.Process]:
-    return [
-        child for child in psutil.Process(parent).children() if child.cmdline()[1:4] == ["-m", "streamhouse", "agent"]
-    ]
+    return [child for child in psutil.Process(parent).children() if is_agent(child)]
+
+
+def is_agent(child: psutil.Process) -> bool:
+    try:
+        return bool(child.cmdline()[1:4] == ["-m", "streamhouse", "agent"])
+    except psutil.Error:  # it has just ended
+        return False
 
 
 def brokers(bootstrap: str) -> set[str]:

@@ -78,7 +78,7 @@ class Commits:
     def __init__(self, bootstrap: str) -> None:
         self.went_back: list[str] = []
         self.latest: dict[int, int] = {}
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUICK})
+        self._bootstrap = bootstrap
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -94,13 +94,19 @@ class Commits:
     def total(self) -> int:
         return sum(self.latest.values())
 
+    def _connect(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._bootstrap, **QUICK})
+
     def _run(self) -> None:
+        admin = self._connect()
         while not self._stopped.wait(0.05):
             try:
                 asked = ConsumerGroupTopicPartitions(GROUP)
-                answer = self._admin.list_consumer_group_offsets([asked], request_timeout=5)[GROUP].result(10)
+                answer = admin.list_consumer_group_offsets([asked], request_timeout=5)[GROUP].result(10)
             except KafkaException:
-                continue  # the node is down
+                # The node is down; an admin client that waits for it may go on waiting when it is up again.
+                admin = self._connect()
+                continue
             for at in answer.topic_partitions:
                 if at.offset < self.latest.get(at.partition, 0):
                     self.went_back.append(f"{at.partition}: {self.latest[at.partition]} to {at.offset}")

@@ -215,7 +215,8 @@ class Node:
 
 
 def node_command(command: str, data_dir: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "streamhouse", command, "--data-dir", str(data_dir), "--kafka-port", str(port)]
+    program = [sys.executable, "-m", "streamhouse", command]
+    return [*program, "--data-dir", str(data_dir), "--kafka-port", str(port), "--grpc-port", "0"]
 
 
 def clean_environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from streamhouse.core.placement.assignment import Assignment, Candidate
 from streamhouse.core.placement.liveness import next_expiry_ms
 from streamhouse.core.placement.rebalance import plan
 from streamhouse.core.placement.transfer import TransferState
-from streamhouse.metadata.cluster import Change, Placement, ShardPlacement, Transfer, TransferStore
+from streamhouse.metadata.cluster import AgentRow, Change, Placement, ShardPlacement, Transfer, TransferStore
 from streamhouse.model.errors import StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
@@ -79,8 +79,10 @@ class Assigner:
         shards: ShardHost,
         clock: Clock,
         interval_ms: int,
+        nudge: Callable[[AgentRow], None] = lambda agent: None,
     ) -> None:
-        """Without a membership it leads nothing, and only keeps its view of the others up to date."""
+        """Without a membership it leads nothing, and only keeps its view of the others up to date. `nudge` tells an
+        agent that there is something for it to look at, which it would find anyhow, later."""
         self._membership = membership
         self._view = view
         self._transfers = transfers
@@ -89,6 +91,7 @@ class Assigner:
         self._shards = shards
         self._clock = clock
         self._interval_ms = interval_ms
+        self._nudge = nudge
         self._tasks = TaskGroup("assigner")
         self._changed = asyncio.Event()
         self._one_round = asyncio.Lock()
@@ -243,7 +246,8 @@ class Assigner:
             )
             self._accepted.difference_update(self._partitions.held)
         if steps.hand_over:
-            await self._transfers.begin_transfers(self._agent_id, steps.hand_over, TRANSFER_TIMEOUT_MS)
+            begun = await self._transfers.begin_transfers(self._agent_id, steps.hand_over, TRANSFER_TIMEOUT_MS)
+            self._nudge_all(transfer.to_agent_id for transfer in begun if transfer is not None)
 
     def _handed_over(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The epochs of those whose leases a transfer to this process has made ours.
@@ -278,6 +282,13 @@ class Assigner:
             await self._transfers.reject_transfers(self._agent_id, incoming_ids, "this agent is draining")
         if accepted:
             await self._partitions.hand_over(accepted, TRANSFER_TIMEOUT_MS)
+            self._nudge_all(transfer.to_agent_id for transfer in accepted)
+
+    def _nudge_all(self, agent_ids: Iterable[str]) -> None:
+        for agent_id in dict.fromkeys(agent_ids):
+            agent = self._view.agents.get(agent_id)
+            if agent is not None:
+                self._nudge(agent)
 
     async def _place_shards(self, assignment: Assignment) -> None:
         """All of a group is in the metadata store, so a shard needs no hand-over: let go, and the next takes it."""

@@ -144,11 +144,12 @@ async def test_a_hand_over_takes_each_step_in_a_look_of_its_agent() -> None:
 
         await a.look()
         assert await states(cluster) == {TransferState.PENDING}
-        assert a.numbers == ALL
+        assert (a.numbers, a.nudged) == (ALL, ["b"])
         await b.look()
         assert await states(cluster) == {TransferState.ACCEPTED}
         await a.look()
         assert await states(cluster) == {TransferState.COMPLETED}
+        assert a.nudged == ["b", "b"]
         moved = ALL - a.numbers
         await b.look()
         assert b.numbers == moved

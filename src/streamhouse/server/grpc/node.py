@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from uuid import UUID
 
 from streamhouse.broker.broker import Broker
@@ -12,11 +13,15 @@ from streamhouse.client.address import Address
 from streamhouse.client.internal import PeerClient
 from streamhouse.client.peer import Peers
 from streamhouse.log.leader import PartitionLeader
+from streamhouse.metadata.cluster import AgentRow
+from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition
+from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.grpc.internal import InternalService
 from streamhouse.server.grpc.listener import ENVELOPE_BYTES, GrpcListener
 
 _DRAIN_MS = 5_000
+_NUDGE_MS = 1_000
 
 
 class InternalPort:
@@ -43,6 +48,7 @@ class InternalPort:
             refresh_routes=refresh_routes,
             clock=broker.clock,
         )
+        self._nudges = TaskGroup("nudges")
         self.port = 0
         self.address = ""
 
@@ -51,10 +57,20 @@ class InternalPort:
         host, self.port = await self._listener.start(settings.host, settings.grpc_port)
         self.address = str(Address(host, self.port))
 
+    def nudge(self, agent: AgentRow) -> None:
+        """Tell another agent to look at its transfers. If it does not hear, the metadata store tells it, or time."""
+        if agent.info.address:
+            self._nudges.start(self._nudge(agent), "nudge")
+
+    async def _nudge(self, agent: AgentRow) -> None:
+        with suppress(StreamHouseError):
+            await self._peers.at(agent.info.agent_id, agent.info.address).nudge_transfers(timeout_ms=_NUDGE_MS)
+
     async def drain(self) -> None:
         await self._listener.drain(_DRAIN_MS)
 
     async def close(self) -> None:
+        await self._nudges.cancel()
         await self._listener.close()
         await self._peers.close()
 
