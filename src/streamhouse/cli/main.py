@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import traceback
@@ -68,7 +69,12 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    exit_code = run(sys.argv[1:])
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All is done and said. To take the interpreter down could still end in an abort, by the object store's threads.
+    os._exit(exit_code)
 
 
 def run(arguments: list[str]) -> int:
