@@ -417,3 +417,23 @@ async def test_a_transfer_of_a_topic_deleted_meanwhile_is_gone(postgres_dsn: str
         with pytest.raises(NotFound):
             await pinning
         assert TransferState.COMPLETED not in {one.state for one in await store.list_transfers()}
+
+
+async def test_a_process_that_is_stopped_in_a_transaction_does_not_keep_others_waiting(postgres_dsn: str) -> None:
+    """Between two messages of one statement it is not idle to the server, whose own time limit does not end it."""
+    store = await PostgresMetadataStore.open(postgres_dsn)
+    stopped = await asyncpg.connect(postgres_dsn, server_settings={"application_name": "streamhouse"})
+    try:
+        (partition,) = await make_topic(store)
+        await stopped.execute("BEGIN")
+        await stopped.execute("SELECT FROM partitions FOR UPDATE")
+        await stopped.prepare("SELECT 1")
+
+        lease = await acquire(store, partition)
+
+        assert lease.epoch == 1
+        with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)):
+            await stopped.execute("COMMIT")
+    finally:
+        stopped.terminate()
+        await store.close()

@@ -26,13 +26,14 @@ _MIGRATIONS = "streamhouse.metadata.postgres.migrations"
 # Any number, as long as every version of this code uses the same.
 _MIGRATION_LOCK = 0x53_54_52_4D
 _POOL_SIZE = 8
+_APPLICATION = "streamhouse"
 _CONNECT_SECONDS = 5.0
 # The server gives up first, so that its answer is known; ours is for a server that cannot be reached.
 _COMMAND_SECONDS = 12.0
 _SERVER_SETTINGS = {
-    "application_name": "streamhouse",
+    "application_name": _APPLICATION,
     "statement_timeout": "10s",
-    "lock_timeout": "5s",
+    "lock_timeout": "3s",
     # A process that is stopped in the middle of a transaction must not keep its successor waiting.
     "idle_in_transaction_session_timeout": "3s",
 }
@@ -50,6 +51,16 @@ async def connect(dsn: str) -> Connection:
     return await asyncpg.connect(
         dsn, timeout=_CONNECT_SECONDS, command_timeout=_COMMAND_SECONDS, server_settings=_SERVER_SETTINGS
     )
+
+
+# A process that is stopped between two messages of one statement is not idle to the server, which then waits for it for
+# as long as it takes, with all its locks held.
+_END_STALLED = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()
+        AND wait_event = 'ClientRead' AND greatest(xact_start, state_change) < clock_timestamp() - interval '3s'
+        AND xact_start IS NOT NULL
+"""
 
 
 class Database:
@@ -99,6 +110,9 @@ class Database:
                 return await self._transact_once(work)
             except TimeoutError:
                 raise  # it took long enough: the caller decides
+            except pg.LockNotAvailableError:
+                await self._end_stalled()
+                return await self._transact_once(work)
             except (*_LOST, *_ROLLED_BACK) as problem:
                 if isinstance(problem, pg.DataError):
                     raise
@@ -108,6 +122,11 @@ class Database:
             if ours is None:
                 raise
             raise ours from problem
+
+    async def _end_stalled(self) -> None:
+        """End transactions of processes that keep everybody waiting and do nothing; they learn it when they go on."""
+        async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+            await connection.execute(_END_STALLED, _APPLICATION)
 
     async def close(self) -> None:
         try:
