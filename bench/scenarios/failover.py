@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.cluster import Cluster, cluster
 from bench.real_services import ServiceMissing
@@ -82,15 +83,17 @@ class Drain:
 def rows(run: Run) -> Iterator[Row]:
     try:
         with shared_storage() as storage:
-            yield from _with_timings(run, storage, short(run.plan.lease_ttl_ms), run.plan.failover_rounds)
+            # One for all: what an agent that was killed left on its disk is needed to start it again.
+            directory = run.directory("failover")
+            yield from _with_timings(run, storage, directory, short(run.plan.lease_ttl_ms), run.plan.failover_rounds)
             if run.plan.seed_timings:
-                yield from _with_timings(run, storage, SEED, 1)
+                yield from _with_timings(run, storage, directory, SEED, 1)
     except ServiceMissing as missing:
         yield Row(scenario="failover", name="kill -9 of a leader", figure=None, unit="s", note=str(missing))
 
 
-def _with_timings(run: Run, storage: SharedStorage, timings: Timings, rounds: int) -> Iterator[Row]:
-    with cluster(storage, run.directory(f"failover-{timings.lease_ttl_ms}"), *timings.flags()) as agents:
+def _with_timings(run: Run, storage: SharedStorage, directory: Path, timings: Timings, rounds: int) -> Iterator[Row]:
+    with cluster(storage, directory, *timings.flags()) as agents:
         agents.start(*AGENTS)
         topics = {durability: f"{durability}-{timings.lease_ttl_ms}" for durability in DURABILITIES}
         for durability, topic in topics.items():
