@@ -169,7 +169,14 @@ class Cluster:
             error.add_note(f"no database: {unreachable}")
         for agent in self.agents.values():
             state = "running" if agent.running else "ended"
+            error.add_note(f"{agent.name} at {agent.bootstrap} says: {self._metadata_of(agent)}")
             error.add_note(f"stderr of {agent.name} ({state}):\n{agent.stderr()}")
+
+    def _metadata_of(self, agent: Agent) -> str:
+        try:
+            return str(self._named_leaders(agent, set()))
+        except (OSError, Closed, AssertionError) as problem:
+            return repr(problem)
 
     # -- agents -------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ to the object store; a link that is down loses packets and tells nobody."""
 from __future__ import annotations
 
 import random
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -40,6 +41,15 @@ LOOPBACK = Place(host="127.0.0.1", hosts=dict.fromkeys(Way, "127.0.0.1"), links=
 """For agents that share the network of the test."""
 
 
+_PROBE_PORT = 9  # nobody listens there, so whoever is reached refuses
+_PROBE_SECONDS = 10.0
+_TRIES = 3
+
+
+class Unreachable(AssertionError):
+    """A namespace that packets do not get to: of no use to a test."""
+
+
 class Network:
     """Interfaces have names of 15 characters at most, so all of one network's begin with the same few letters."""
 
@@ -74,6 +84,7 @@ class Network:
             hosts[way] = f"{network}.{4 * number + 1}"
             self._connect(namespace, links[way], f"{network}.{4 * number + 2}/30")
             _ip("addr", "add", f"{hosts[way]}/30", "dev", links[way])
+        _probe(host)
         return Place(host=host, hosts=hosts, links=links, wrapper=("ip", "netns", "exec", namespace))
 
     def _connect(self, namespace: str, link: str, address: str) -> None:
@@ -88,9 +99,35 @@ class Network:
 def network() -> Iterator[Network]:
     """Gone at the end, with everything in it; the interfaces of a namespace go with it."""
     with ExitStack() as ending:
-        yield Network(ending)
+        yield _reachable(ending)
 
 
-def _ip(*arguments: str) -> None:
+def _reachable(ending: ExitStack) -> Network:
+    """Addresses are taken by chance, and the machine may have a use for some: then others are tried."""
+    for _ in range(_TRIES - 1):
+        with ExitStack() as attempt:
+            try:
+                found = Network(attempt)
+                found.place()
+            except Unreachable:
+                continue
+            ending.push(attempt.pop_all())
+            return found
+    return Network(ending)
+
+
+def _probe(host: str) -> None:
+    try:
+        with socket.create_connection((host, _PROBE_PORT), timeout=_PROBE_SECONDS):
+            pass
+    except ConnectionRefusedError:
+        return
+    except OSError as problem:
+        seen = "".join(_ip(*what) for what in (("addr",), ("route",), ("neigh",)))
+        raise Unreachable(f"packets do not get to {host}: {problem}\n{seen}") from None
+
+
+def _ip(*arguments: str) -> str:
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr}"
+    return done.stdout
