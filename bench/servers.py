@@ -132,7 +132,7 @@ def serving(server: Server) -> Iterator[Server]:
 def start_node(data_dir: Path, *flags: str) -> Server:
     """A StreamHouse node as a person would start it, on a free port."""
     program = [sys.executable, "-m", "streamhouse", "serve"]
-    settings = ["--data-dir", str(data_dir), "--kafka-port", "0", "--log-level", "warning"]
+    settings = ["--data-dir", str(data_dir), "--kafka-port", "0", "--http-port", "0", "--log-level", "warning"]
     return Server([*program, *settings, *flags], data_dir.parent / f"{data_dir.name}.log")
 
 

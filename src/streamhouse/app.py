@@ -12,12 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from uuid import UUID
 
 import uvloop
 
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
+from streamhouse.broker.forwarding import Forwarder
+from streamhouse.broker.local_peer import LocalPeer
 from streamhouse.broker.nodes import Nodes
+from streamhouse.broker.topic_descriptors import TopicDescriptors
 from streamhouse.broker.topics import Topics
+from streamhouse.client.peer import Peers, RemotePeer
 from streamhouse.cluster.assigner import Assigner
 from streamhouse.cluster.membership import Membership
 from streamhouse.cluster.view import ClusterView
@@ -31,7 +36,7 @@ from streamhouse.metadata.cluster import AgentInfo, AgentRow
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StreamHouseError
-from streamhouse.model.names import check_agent_id
+from streamhouse.model.names import TopicPartition, check_agent_id
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic, effective_config, parse_log_config
 from streamhouse.objects.open import open_store
@@ -43,6 +48,7 @@ from streamhouse.server.kafka.listener import KafkaListener, KafkaPort, bind_kaf
 
 if TYPE_CHECKING:
     from streamhouse.server.grpc.node import InternalPort
+    from streamhouse.server.http.node import PlanningPort
 
 _log = logging.getLogger(__name__)
 _LINGER_MS = 500
@@ -60,22 +66,30 @@ class Node:
         objects: ObjectStore | None = None,
         durable: bool = True,
         is_agent: bool = True,
+        has_http: bool = False,
     ) -> None:
-        """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does."""
+        """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does. `has_http`: it
+        opens its HTTP port, which to import takes longer than to start a node."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._metadata = metadata
         self._objects = objects
         self._durable = durable and is_agent
         self._is_agent = is_agent
+        self._has_http = has_http
         self._stack = AsyncExitStack()
         self._heartbeats = TaskGroup("heartbeats")
         self._membership: Membership | None = None
+        self._descriptors: TopicDescriptors
         self._topics: Topics
         self._groups: GroupCoordinator
         self._view: ClusterView
         self._assigner: Assigner
+        self._local: LocalPeer
+        self._peers = Peers(self._connect_peer)
         self._internal: InternalPort | None = None
+        self.http: PlanningPort | None = None
+        self.forwarder: Forwarder
         self.engine: LogEngine
         self.broker: Broker
         self.kafka: KafkaListener
@@ -103,6 +117,12 @@ class Node:
         )
         port = bind_kafka_port(settings)
         self._stack.callback(port.socket.close)
+        if self._has_http:
+            # Only now: to import it takes longer than to start a node that needs none.
+            from streamhouse.server.http.node import PlanningPort
+
+            self.http = PlanningPort(settings)
+            self._stack.push_async_callback(self.http.close)
         self.engine = LogEngine(
             settings=settings,
             agent_id=agent_id,
@@ -115,6 +135,8 @@ class Node:
         )
         self._stack.push_async_callback(self.engine.abort)
         self._groups = self._make_groups(agent_id, metadata)
+        self._descriptors = TopicDescriptors(objects, self._clock, leads=self._leads_first_partition)
+        self._stack.push_async_callback(self._descriptors.close)
         self._topics = Topics(
             store=metadata,
             engine=self.engine,
@@ -122,6 +144,7 @@ class Node:
             default_partitions=settings.default_partitions,
             changed=self._groups.topics_changed,
             place=self._place_topics,
+            descriptors=self._descriptors,
         )
         self._view = ClusterView(
             metadata,
@@ -141,6 +164,7 @@ class Node:
             nodes=Nodes(self._view),
         )
         self.kafka = KafkaListener(self.broker)
+        self._make_forwarder()
         if self._is_agent:
             self._membership = Membership(
                 store=metadata,
@@ -163,7 +187,38 @@ class Node:
         await self._topics.refresh()
         await self.engine.start(self._topics)
         await self._join_cluster(metadata)
+        self._descriptors.start(
+            lambda: self._topics, interval_ms=settings.retention_interval, check_ms=settings.garbage_grace
+        )
         await self.kafka.start(port)
+        if self.http is not None:
+            await self.http.start(self.broker, self.forwarder, self.engine, metadata, objects, objects_url(settings))
+
+    def _make_forwarder(self) -> None:
+        self._local = LocalPeer(self.broker, flush=self.engine.uploader.flush, nudge_transfers=self._look_again)
+        self._stack.push_async_callback(self._peers.close)
+        self.forwarder = Forwarder(
+            agent_id=self.broker.identity.agent_id,
+            local=self._local,
+            peers=self._peers,
+            leader_address=self._leader_address,
+            refresh_routes=self._view.refresh,
+            clock=self._clock,
+        )
+
+    def _leader_address(self, topic_id: UUID, partition: int) -> tuple[str, str] | None:
+        """This node knows best what it leads, and needs no address for that."""
+        at = TopicPartition(topic_id, partition)
+        here = self.engine.leadership.leaders.get(at)
+        if here is not None and (here.knows_the_end or self.broker.nodes.is_alone):
+            return self.broker.identity.agent_id, ""
+        return self.broker.nodes.peer_that_leads(at)
+
+    def _connect_peer(self, address: str) -> RemotePeer:
+        from streamhouse.client.internal import PeerClient
+        from streamhouse.server.grpc.listener import ENVELOPE_BYTES
+
+        return PeerClient(address, max_message_bytes=self.settings.max_request_bytes + ENVELOPE_BYTES)
 
     async def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
         settings = self.settings
@@ -172,12 +227,7 @@ class Node:
             # Only now: to import gRPC takes longer than to start a node that needs none.
             from streamhouse.server.grpc.node import InternalPort
 
-            self._internal = InternalPort(
-                self.broker,
-                flush=self.engine.uploader.flush,
-                look_again=self._look_again,
-                refresh_routes=self._view.refresh,
-            )
+            self._internal = InternalPort(settings, self._local, self._peers)
             self._stack.push_async_callback(self._internal.close)
             await self._internal.start()
             address = f"{port.endpoint.host}:{self._internal.port}"
@@ -223,6 +273,9 @@ class Node:
             lost=self._look_again,
         )
 
+    def _leads_first_partition(self, topic: Topic) -> bool:
+        return self.engine.leadership.leaders_of(topic)[0] is not None
+
     async def _place_topics(self) -> None:
         """A topic was made: lead what of it falls to this agent, before its maker hears of it."""
         try:
@@ -241,8 +294,9 @@ class Node:
     @property
     def ready_line(self) -> str:
         """What is open, for whoever started the process and waits for it."""
+        http = "" if self.http is None else f" http={self.http.address}"
         internal = "" if self._internal is None else f" grpc={self._internal.address}"
-        return f"ready kafka={self.kafka.address}{internal}"
+        return f"ready kafka={self.kafka.address}{http}{internal}"
 
     # --- ending ---
 
@@ -256,6 +310,8 @@ class Node:
         await self._assigner.stop()
         await self._groups.stop()
         await self.kafka.drain()
+        if self.http is not None:
+            await self.http.drain()
         if self._internal is not None:
             await self._internal.drain()
         await self.engine.stop()
@@ -267,6 +323,8 @@ class Node:
     async def kill(self) -> None:
         """End as a crash would, with nothing finished or flushed."""
         await self.kafka.close()
+        if self.http is not None:
+            await self.http.close()
         await self._stack.aclose()
 
     # --- parts ---
@@ -278,8 +336,7 @@ class Node:
         return metadata
 
     async def _open_objects(self, settings: Settings) -> ObjectStore:
-        url = settings.objects or f"file:{quote(settings.data_dir)}/objects"
-        objects = await open_store(url, self._clock, s3_options(settings))
+        objects = await open_store(objects_url(settings), self._clock, s3_options(settings))
         self._stack.push_async_callback(objects.close)
         return objects
 
@@ -290,6 +347,10 @@ class Node:
 def is_shared(settings: Settings) -> bool:
     """Whether other agents may be on the same metadata."""
     return settings.metadata.startswith("postgres")
+
+
+def objects_url(settings: Settings) -> str:
+    return settings.objects or f"file:{quote(settings.data_dir)}/objects"
 
 
 def node_defaults(settings: Settings) -> dict[str, str]:
@@ -336,7 +397,7 @@ async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agen
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings, is_agent=is_agent)
+    node = Node(settings, is_agent=is_agent, has_http=True)
     await node.start()
     announce(node.ready_line)
     await stop.wait()

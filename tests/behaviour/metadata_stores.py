@@ -62,6 +62,8 @@ _TIMES = (
     ("agents", "started_at"),
     ("partition_transfers", "created_at"),
     ("partition_transfers", "expires_at"),
+    ("segment_replacements", "replaced_at"),
+    ("pins", "expires_at"),
 )
 
 

@@ -352,7 +352,7 @@ async def test_the_log_start_moves_forward_and_what_is_wholly_below_becomes_garb
     assert await segments_of(metadata, partition) == before[2:]
     (row,) = await metadata.load_partitions([partition])
     assert (row.log_start_offset, row.next_offset) == (25, 30)
-    assert await metadata.list_garbage(0, 10) == sorted(segment.object_key for segment in before[:2])
+    assert sorted(await metadata.list_garbage(0, 10)) == sorted(segment.object_key for segment in before[:2])
     assert await metadata.advance_log_start(partition, AGENT, lease.epoch, 25) == []
     assert await metadata.advance_log_start(partition, AGENT, lease.epoch, 30) == before[2:]
     assert await next_offset(metadata, partition) == 30

@@ -67,6 +67,8 @@ class Node:
         self.data_dir = data_dir
         self.host = host
         self.port = free_port() if port is None else port
+        # With port 0 both are chosen anew at each start.
+        self.http_port = 0 if self.port == 0 else free_port()
         self._options = options
         self._env = dict(env or {})
         self._wrapper = tuple(wrapper)
@@ -101,7 +103,7 @@ class Node:
         """Start on the same directory and port as before; NodeDied if it ends instead of becoming ready."""
         assert self._process is None or self._process.poll() is not None, "the node is already running"
         self._end_group()
-        node = node_command(self._command, self.data_dir, self.port)
+        node = node_command(self._command, self.data_dir, self.port, self.http_port)
         # stderr goes on over all runs: a failure message should show the run before the crash as well.
         with (self._logs / "stdout").open("wb") as stdout, (self._logs / "stderr").open("ab") as stderr:
             self._process = subprocess.Popen(
@@ -126,6 +128,7 @@ class Node:
         if ready:
             fields = dict(field.split("=", 1) for field in ready[0].removeprefix(_READY).split())
             self.port = int(fields["kafka"].rpartition(":")[2])
+            self.http_port = int(fields["http"].rpartition(":")[2])
         elif exit_code is not None:
             raise NodeDied(exit_code, self.stdout(), self.stderr())
         return bool(ready)
@@ -139,6 +142,11 @@ class Node:
     @property
     def address(self) -> tuple[str, int]:
         return (self.host, self.port)
+
+    @property
+    def http(self) -> str:
+        """The URL of its HTTP port."""
+        return f"http://{self.host}:{self.http_port}"
 
     @property
     def pid(self) -> int:
@@ -214,9 +222,10 @@ class Node:
         self._process.wait(HUNG_SECONDS)
 
 
-def node_command(command: str, data_dir: Path, port: int) -> list[str]:
+def node_command(command: str, data_dir: Path, port: int, http_port: int = 0) -> list[str]:
     program = [sys.executable, "-m", "streamhouse", command]
-    return [*program, "--data-dir", str(data_dir), "--kafka-port", str(port), "--grpc-port", "0"]
+    ports = ["--kafka-port", str(port), "--http-port", str(http_port), "--grpc-port", "0"]
+    return [*program, "--data-dir", str(data_dir), *ports]
 
 
 def clean_environment() -> dict[str, str]:

@@ -34,6 +34,7 @@ _SEGMENTS = """
     SELECT topic, partition_id, base_offset, end_offset, size_bytes, object_key, epoch FROM segments
     ORDER BY topic, partition_id, base_offset
 """
+_LOG_PREFIXES = ("segments/", "wal/")
 
 
 class Segment(NamedTuple):
@@ -54,7 +55,8 @@ class Storage(Protocol):
 
     def query(self, sql: str) -> list[tuple[Any, ...]]: ...
 
-    def object_sizes(self) -> dict[str, int]: ...
+    def object_sizes(self) -> dict[str, int]:
+        """Of the objects that records are in."""
 
     def read_object(self, key: str) -> bytes: ...
 
@@ -137,7 +139,8 @@ class ServiceStorage:
     def object_sizes(self) -> dict[str, int]:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix="log/")
         found = [item for page in pages for item in page.get("Contents", ())]
-        return {item["Key"].removeprefix("log/"): item["Size"] for item in found}
+        sizes = {item["Key"].removeprefix("log/"): item["Size"] for item in found}
+        return {key: size for key, size in sizes.items() if key.startswith(_LOG_PREFIXES)}
 
     def read_object(self, key: str) -> bytes:
         content: bytes = self._client.get_object(Bucket=self._bucket, Key=f"log/{key}")["Body"].read()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from streamhouse.client.internal import PeerClient
-from streamhouse.client.peer import ANY_EPOCH, Fetched, Peer, Produced
+from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, Peer, Produced
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
@@ -23,6 +23,23 @@ HUNG_MS = 20_000
 PRODUCED = Produced(base_offset=41, append_time_ms=-1, leader_epoch=5)
 FETCHED = Fetched(batches=b"batches", high_watermark=9, log_start_offset=2, leader_epoch=5)
 
+FOUND = FoundOffset(
+    offset=6, log_start_offset=2, committed_end=7, high_watermark=9, uncommitted_bytes=300, leader_epoch=5
+)
+
+
+NEW_SEGMENT = NewSegment(
+    base_offset=3,
+    end_offset=2**40,
+    record_count=7,
+    size_bytes=2**33,
+    min_timestamp_ms=-1,
+    max_timestamp_ms=2**41,
+    epoch=2**31 - 1,
+    object_key="segments/x",
+    checksum=2**32 - 1,
+)
+
 
 @dataclass
 class ScriptedPeer:
@@ -32,6 +49,7 @@ class ScriptedPeer:
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     cancelled: int = 0
     fetched: Fetched = FETCHED
+    found: FoundOffset = FOUND
 
     async def produce(
         self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
@@ -44,6 +62,21 @@ class ScriptedPeer:
     async def fetch(self, partition: TopicPartition, offset: int, **options: int) -> Fetched:
         await self._asked("fetch", partition=partition, offset=offset, **options)
         return self.fetched
+
+    async def offset_at(self, partition: TopicPartition, timestamp_ms: int, *, timeout_ms: int) -> FoundOffset:
+        await self._asked("offset_at", partition=partition, timestamp_ms=timestamp_ms, timeout_ms=timeout_ms)
+        return self.found
+
+    async def replace_segments(
+        self,
+        partition: TopicPartition,
+        commit_id: UUID,
+        removed: Sequence[str],
+        added: Sequence[NewSegment],
+        *,
+        timeout_ms: int,
+    ) -> None:
+        await self._asked("replace_segments", partition=partition, commit_id=commit_id, removed=removed, added=added)
 
     async def flush(self, partition: TopicPartition, *, timeout_ms: int) -> int:
         await self._asked("flush", partition=partition, timeout_ms=timeout_ms)

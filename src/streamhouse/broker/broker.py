@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from streamhouse.broker.fetch import Fetcher
 from streamhouse.broker.nodes import Nodes
@@ -14,7 +16,7 @@ from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
-from streamhouse.metadata.store import MetadataStore
+from streamhouse.metadata.store import MetadataStore, SegmentRow
 from streamhouse.model.errors import OffsetOutOfRange
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.clock import Clock
@@ -77,6 +79,12 @@ class Broker:
 
     async def newest_timestamp(self, leader: PartitionLeader) -> tuple[int, int] | None:
         return await newest_timestamp(self._engine.reader, leader)
+
+    async def replace_segments(
+        self, leader: PartitionLeader, commit_id: UUID, removed: Sequence[str], added: Sequence[SegmentRow]
+    ) -> None:
+        """Put segments in the place of others; with the same commit id it is done once."""
+        await self._engine.replacer.replace(leader, commit_id, removed, added)
 
     async def delete_records(self, leader: PartitionLeader, before_offset: int) -> int:
         """Forget the records below an offset (-1: all there are); returns the new log start offset."""

@@ -59,11 +59,7 @@ class Fetcher:
                 continue
             wanted_bytes = min(read.max_bytes, room)
             try:
-                parts: Sequence[Buffer]
-                if read.offset < read.leader.tail.start_offset:
-                    parts = await self._reader.read(read.leader, read.offset, wanted_bytes)
-                else:
-                    parts = read.leader.tail.read(read.offset, read.leader.high_watermark, wanted_bytes)
+                parts = await self._read_one(read.leader, read.offset, wanted_bytes)
             except StreamHouseError as problem:
                 # A segment that retention dropped meanwhile is not damage.
                 read.problem = _check(read) or problem
@@ -71,6 +67,15 @@ class Fetcher:
             _found(read, parts, is_first=not has_data, room=room)
             room -= read.size_bytes
             has_data = has_data or read.size_bytes > 0
+
+    async def _read_one(self, leader: ReadableLog, offset: int, max_bytes: int) -> Sequence[Buffer]:
+        if offset < leader.tail.start_offset:
+            parts = await self._reader.read(leader, offset, max_bytes)
+            if parts:
+                return parts
+            # Compaction has left nothing there, to the end of the segments: what comes next is in memory.
+            offset = leader.committed_end
+        return leader.tail.read(offset, leader.high_watermark, max_bytes)
 
     async def wait(self, reads: Sequence[PartitionRead], min_bytes: int, max_bytes: int, max_wait_ms: int) -> None:
         """Read when min_bytes have come together, or after max_wait_ms, whichever is first."""

@@ -5,12 +5,12 @@ For doors whose clients do not choose the node themselves. Kafka clients do, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
 
-from streamhouse.client.peer import Fetched, Peer, Peers, Produced
+from streamhouse.client.peer import Fetched, FoundOffset, NewSegment, Peer, Peers, Produced
 from streamhouse.format.batch import read_header
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import NotFound, NotLeader, OutcomeUnknown, StreamHouseError, Unavailable
@@ -91,6 +91,35 @@ class Forwarder:
             )
 
         return await self._ask_leader(topic, partition, call, max_wait_ms + timeout_ms, is_repeatable=True)
+
+    async def offset_at(
+        self, topic: Topic, partition: int, timestamp_ms: int, *, timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> FoundOffset:
+        """Which offset a time is at, and where the log ends, wherever its leader is."""
+        target = TopicPartition(topic.topic_id, partition)
+
+        async def call(peer: Peer, left_ms: int) -> FoundOffset:
+            return await peer.offset_at(target, timestamp_ms, timeout_ms=min(left_ms, _ATTEMPT_MS))
+
+        return await self._ask_leader(topic, partition, call, timeout_ms, is_repeatable=True)
+
+    async def replace_segments(
+        self,
+        topic: Topic,
+        partition: int,
+        commit_id: UUID,
+        removed: Sequence[str],
+        added: Sequence[NewSegment],
+        *,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> None:
+        """Put segments in the place of others, wherever the leader is; it recognises what it has done already."""
+        target = TopicPartition(topic.topic_id, partition)
+
+        async def call(peer: Peer, left_ms: int) -> None:
+            await peer.replace_segments(target, commit_id, removed, added, timeout_ms=min(left_ms, _ATTEMPT_MS))
+
+        await self._ask_leader(topic, partition, call, timeout_ms, is_repeatable=True)
 
     async def _ask_leader(
         self, topic: Topic, partition: int, call: Call[T], timeout_ms: int, *, is_repeatable: bool

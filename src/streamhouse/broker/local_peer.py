@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from uuid import UUID
 
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.fetch import PartitionRead
 from streamhouse.broker.produce import produce
-from streamhouse.client.peer import ANY_EPOCH, Fetched, Produced
+from streamhouse.client.peer import ANY_EPOCH, EARLIEST, LATEST, Fetched, FoundOffset, NewSegment, Produced
 from streamhouse.log.leader import PartitionLeader
+from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import NotLeader, StaleEpoch, Unavailable
+from streamhouse.model.errors import InvalidInput, NotLeader, OutcomeUnknown, StaleEpoch, Unavailable
 from streamhouse.model.names import TopicPartition
 
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
@@ -70,6 +73,54 @@ class LocalPeer:
             log_start_offset=leader.log_start_offset,
             leader_epoch=leader.epoch,
         )
+
+    async def offset_at(self, partition: TopicPartition, timestamp_ms: int, *, timeout_ms: int) -> FoundOffset:
+        leader = self._leader(partition)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                offset = await self._offset_at(leader, timestamp_ms)
+        except TimeoutError:
+            raise Unavailable(f"{_name(leader)} could not be searched within {timeout_ms} ms") from None
+        # Afterwards, for what was found must not be beyond the end that is told with it.
+        if leader.removed or not leader.knows_the_end:
+            raise NotLeader(f"another agent may lead {_name(leader)} by now")
+        return FoundOffset(
+            offset=offset,
+            log_start_offset=leader.log_start_offset,
+            committed_end=leader.committed_end,
+            high_watermark=leader.high_watermark,
+            uncommitted_bytes=leader.buffered_bytes,
+            leader_epoch=leader.epoch,
+        )
+
+    async def _offset_at(self, leader: PartitionLeader, timestamp_ms: int) -> int | None:
+        if timestamp_ms == LATEST:
+            return leader.high_watermark
+        if timestamp_ms == EARLIEST:
+            return leader.log_start_offset
+        if timestamp_ms < 0:
+            raise InvalidInput(f"{timestamp_ms} is not a time", hint="milliseconds since 1970, -1 (end) or -2 (start)")
+        found = await self._broker.offset_at(leader, timestamp_ms)
+        return None if found is None else found[0]
+
+    async def replace_segments(
+        self,
+        partition: TopicPartition,
+        commit_id: UUID,
+        removed: Sequence[str],
+        added: Sequence[NewSegment],
+        *,
+        timeout_ms: int,
+    ) -> None:
+        leader = self._leader(partition)
+        rows = [SegmentRow(**asdict(segment)) for segment in added]
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._broker.replace_segments(leader, commit_id, removed, rows)
+        except TimeoutError:
+            raise OutcomeUnknown(
+                f"segments of {_name(leader)} were not replaced within {timeout_ms} ms", hint="try again"
+            ) from None
 
     async def flush(self, partition: TopicPartition, *, timeout_ms: int) -> int:
         leader = self._leader(partition)

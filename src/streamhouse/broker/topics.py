@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from uuid import UUID
 
+from streamhouse.broker.topic_descriptors import Descriptors, NoDescriptors
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import TopicStore
@@ -26,6 +27,7 @@ class Topics:
         default_partitions: int,
         changed: Callable[[], None] = lambda: None,
         place: Callable[[], Awaitable[None]],
+        descriptors: Descriptors | None = None,
     ) -> None:
         """`changed` is called when a topic has come or gone; `place` finds leaders for a new topic, as far as that is
         possible now."""
@@ -35,6 +37,7 @@ class Topics:
         self._default_partitions = default_partitions
         self._changed = changed
         self._place = place
+        self._descriptors = descriptors or NoDescriptors()
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
@@ -113,7 +116,7 @@ class Topics:
             del self._unfinished[name]
             self._remember(topic)
             self._changed()
-        await self._place()
+        await asyncio.gather(self._place(), self._descriptors.created(topic))
         return topic
 
     async def refresh(self) -> None:
@@ -134,6 +137,7 @@ class Topics:
             if self._by_id.get(topic.topic_id) != topic:
                 self._remember(topic)
                 self._engine.reconfigure(topic)
+                self._descriptors.changed(topic)
         if come or gone:
             self._changed()
 
@@ -154,6 +158,7 @@ class Topics:
             with suppress(NotFound):  # an earlier try, whose answer was lost
                 await self._store.delete_topic(topic.topic_id)
             self._forget(topic)
+            self._descriptors.deleted(topic)
             self._changed()
 
     async def configure(self, topic: Topic, config: Mapping[str, str], *, validate_only: bool = False) -> None:
@@ -175,6 +180,7 @@ class Topics:
             changed = await self._store.set_topic_config(topic.topic_id, overrides)
             self._remember(changed)
             self._engine.reconfigure(changed)
+            self._descriptors.changed(changed)
 
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
         return self._engine.leadership.leaders_of(topic)

@@ -32,7 +32,7 @@ def agent(context: click.Context, /, config_file: str | None, **given: str | boo
     it leads, and ends. The commands below look after the agents that there are.
 
     Every setting is a flag, a STREAMHOUSE_* variable and a line of a TOML file, as for `streamhouse serve`. Once
-    connections are accepted, one line on stdout says so: "ready kafka=HOST:PORT".
+    connections are accepted, one line on stdout says so: "ready kafka=HOST:PORT http=HOST:PORT".
 
     \b
     Examples:

@@ -37,6 +37,7 @@ def settings_of_agents(settings: Settings, count: int) -> list[Settings]:
             agent_id=f"{name}-{number}",
             node_id=settings.node_id + number - 1 if settings.node_id else 0,
             kafka_port=settings.kafka_port + number - 1 if settings.kafka_port else 0,
+            http_port=settings.http_port + number - 1 if settings.http_port else 0,
             grpc_port=settings.grpc_port + number - 1 if settings.grpc_port else 0,
             data_dir=str(Path(settings.data_dir) / f"agent-{number}"),
             # They share this machine and its disks, as an embedded agent does.

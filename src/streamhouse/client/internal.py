@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TypeVar
+from uuid import UUID
 
 import grpc
 from google.protobuf.message import Message
 
-from streamhouse.client.peer import ANY_EPOCH, Fetched, Produced
+from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, Produced
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import BatchTooLarge, OutcomeUnknown, StreamHouseError, Unavailable, Unsupported
 from streamhouse.model.names import TopicPartition
@@ -57,6 +60,8 @@ class PeerClient:
         )
         self._produce = self._method("Produce", pb.ProduceRequest, pb.ProduceResponse)
         self._fetch = self._method("Fetch", pb.FetchRequest, pb.FetchResponse)
+        self._offset_at = self._method("OffsetAt", pb.OffsetAtRequest, pb.OffsetAtResponse)
+        self._replace_segments = self._method("ReplaceSegments", pb.ReplaceSegmentsRequest, pb.ReplaceSegmentsResponse)
         self._flush = self._method("Flush", pb.FlushRequest, pb.FlushResponse)
         self._nudge_transfers = self._method("NudgeTransfers", pb.NudgeTransfersRequest, pb.NudgeTransfersResponse)
 
@@ -98,6 +103,35 @@ class PeerClient:
             log_start_offset=response.log_start_offset,
             leader_epoch=response.leader_epoch,
         )
+
+    async def offset_at(self, partition: TopicPartition, timestamp_ms: int, *, timeout_ms: int) -> FoundOffset:
+        request = pb.OffsetAtRequest(partition=_message(partition), timestamp_ms=timestamp_ms)
+        response = await self._call(self._offset_at, request, timeout_ms)
+        return FoundOffset(
+            offset=response.offset if response.HasField("offset") else None,
+            log_start_offset=response.log_start_offset,
+            committed_end=response.committed_end,
+            high_watermark=response.high_watermark,
+            uncommitted_bytes=response.uncommitted_bytes,
+            leader_epoch=response.leader_epoch,
+        )
+
+    async def replace_segments(
+        self,
+        partition: TopicPartition,
+        commit_id: UUID,
+        removed: Sequence[str],
+        added: Sequence[NewSegment],
+        *,
+        timeout_ms: int,
+    ) -> None:
+        request = pb.ReplaceSegmentsRequest(
+            partition=_message(partition),
+            commit_id=commit_id.bytes,
+            removed=removed,
+            added=[pb.Segment(**asdict(segment)) for segment in added],
+        )
+        await self._call(self._replace_segments, request, timeout_ms, if_lost=OutcomeUnknown)
 
     async def flush(self, partition: TopicPartition, *, timeout_ms: int) -> int:
         response = await self._call(self._flush, pb.FlushRequest(partition=_message(partition)), timeout_ms)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.tasks import TaskGroup
 
 ANY_EPOCH = -1
+
+EARLIEST = -2
+LATEST = -1
+"""Times that are none, with Kafka's numbers: where the log starts, and the high watermark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +29,41 @@ class Produced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Whole record batches, the first of which holds the offset that was asked for."""
+    """Whole record batches, the first of which holds the offset that was asked for, or the next one that there is."""
 
     batches: bytes
     high_watermark: int
     log_start_offset: int
     leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundOffset:
+    """An offset, None if all records are older than the time asked for, and where the log's parts end.
+
+    `uncommitted_bytes` is what the records between `committed_end` and `high_watermark` take, about."""
+
+    offset: int | None
+    log_start_offset: int
+    committed_end: int
+    high_watermark: int
+    uncommitted_bytes: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSegment:
+    """An object in the store that is to be a segment, and what the metadata store is to know of it."""
+
+    base_offset: int
+    end_offset: int
+    record_count: int
+    size_bytes: int
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    epoch: int
+    object_key: str
+    checksum: int
 
 
 class Peer(Protocol):
@@ -53,6 +87,21 @@ class Peer(Protocol):
     ) -> Fetched:
         """Read at least one batch, if there is one, else up to max_bytes; first wait for min_bytes, at most
         max_wait_ms. The time-out is for the reading and comes on top of that."""
+
+    async def offset_at(self, partition: TopicPartition, timestamp_ms: int, *, timeout_ms: int) -> FoundOffset:
+        """The offset of the first record at or after a time; or EARLIEST, or LATEST."""
+
+    async def replace_segments(
+        self,
+        partition: TopicPartition,
+        commit_id: UUID,
+        removed: Sequence[str],
+        added: Sequence[NewSegment],
+        *,
+        timeout_ms: int,
+    ) -> None:
+        """Put segments in the place of others, which are named by their object keys. With the same commit id it is done
+        once, however often it is asked for. Fenced if the old ones are no longer what the log consists of."""
 
     async def flush(self, partition: TopicPartition, *, timeout_ms: int) -> int:
         """Put what is durable now into the object store; returns the offset after the last one in segments."""

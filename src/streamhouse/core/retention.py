@@ -22,17 +22,19 @@ def retained_from(
     retention_ms: int,
     retention_bytes: int,
     now_ms: int,
+    pinned_offset: int | None = None,
 ) -> int:
     """The new log start offset: after the last segment that is too old, or that the size limit does not need.
 
     -1 means no limit. Whole segments go, oldest first, and time looks at their newest record, as in Kafka. A size
-    limit keeps at least that many bytes."""
+    limit keeps at least that many bytes. What a reader has pinned stays, from the segment with that offset on."""
     start = log_start_offset
     excess_bytes = sum(segment.size_bytes for segment in segments) - retention_bytes if retention_bytes >= 0 else -1
     for segment in segments:
         too_old = retention_ms >= 0 and segment.max_timestamp_ms < now_ms - retention_ms
         too_much = retention_bytes >= 0 and excess_bytes >= segment.size_bytes
-        if not (too_old or too_much):
+        pinned = pinned_offset is not None and segment.end_offset > pinned_offset
+        if pinned or not (too_old or too_much):
             break
         excess_bytes -= segment.size_bytes
         start = max(start, segment.end_offset)

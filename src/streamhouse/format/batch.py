@@ -36,6 +36,8 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
 _INT64 = Struct(">q")
+# Producer id, producer epoch and base sequence.
+_PRODUCER = Struct(">qhi")
 # Base offset, batchLength and last offset delta: what a walk over a run needs.
 _EXTENT = Struct(">qi11xi")
 
@@ -44,6 +46,7 @@ _LEADER_EPOCH_AT = 12
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
+_PRODUCER_AT = 43
 
 
 class BatchHeader(NamedTuple):
@@ -177,6 +180,13 @@ def stamp_append_time(batch: Buffer, timestamp_ms: int) -> bytes:
     header = read_header(stamped)
     _INT16.pack_into(stamped, _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
     _INT64.pack_into(stamped, _MAX_TIMESTAMP_AT, timestamp_ms)
+    return _seal(stamped)
+
+
+def stamp_producer(batch: Buffer, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+    """The batch as this idempotent producer's; that it matches its CRC must have been checked, for it gets another."""
+    stamped = bytearray(batch)
+    _PRODUCER.pack_into(stamped, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     return _seal(stamped)
 
 

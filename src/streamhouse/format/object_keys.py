@@ -1,4 +1,5 @@
-"""The names of stored objects: segments sort by offset, WAL objects by time, and no two writers ever share one."""
+"""The names of stored objects: segments sort by offset, WAL objects by time, staging objects by sink and batch, topic
+descriptors by version, and no two writers of different content ever share one."""
 
 from __future__ import annotations
 
@@ -16,8 +17,20 @@ _WAL_OBJECT = re.compile(
     r"wal/(?P<agent>[A-Za-z0-9._-]{1,128})/(?P<sealed_at_ms>\d{15})-(?P<unique>[0-9a-f]{32})\.shwo", re.ASCII
 )
 
+_STAGED = re.compile(
+    r"staging/(?P<sink>[A-Za-z0-9._-]{1,128})/(?P<batch>\d{20})-(?:\d{5,10}-[0-9a-f]{32}\.stage|[0-9a-f]{32}\.manifest)",
+    re.ASCII,
+)
+
+_TOPIC_DESCRIPTOR = re.compile(
+    r"topics/(?P<topic>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(?P<version>\d{8,10})-(?P<unique>[0-9a-f]{32})\.json",
+    re.ASCII,
+)
+
 SEGMENTS_PREFIX = "segments/"
 WAL_PREFIX = "wal/"
+STAGING_PREFIX = "staging/"
+TOPICS_PREFIX = "topics/"
 
 
 class SegmentKey(NamedTuple):
@@ -35,6 +48,21 @@ class WalObjectKey(NamedTuple):
 
     agent_id: str
     sealed_at_ms: int
+    unique: UUID
+
+
+class StagingKey(NamedTuple):
+    """Whose batch an object was staged for, or whose batch it is the manifest of."""
+
+    sink_id: str
+    batch_id: int
+
+
+class TopicDescriptorKey(NamedTuple):
+    """What a topic descriptor's key says about it; of several, the one that sorts last counts."""
+
+    topic_id: UUID
+    version: int
     unique: UUID
 
 
@@ -77,3 +105,45 @@ def parse_wal_object_key(key: str) -> WalObjectKey | None:
     if match is None or match["agent"] in (".", ".."):
         return None
     return WalObjectKey(match["agent"], int(match["sealed_at_ms"]), UUID(match["unique"]))
+
+
+def staging_prefix(sink_id: str) -> str:
+    """What the keys of all that a sink has staged start with. Its batches are not apart: each would leave a directory
+    behind, where objects are files."""
+    return f"{STAGING_PREFIX}{sink_id}/"
+
+
+def staged_object_key(sink_id: str, batch_id: int, task: int, unique: UUID) -> str:
+    """A key of its own for every object of every try of a task."""
+    return f"{staging_prefix(sink_id)}{batch_id:020d}-{task:05d}-{unique.hex}.stage"
+
+
+def manifest_key(sink_id: str, batch_id: int, unique: UUID) -> str:
+    """Of the list of objects that one try brings."""
+    return f"{staging_prefix(sink_id)}{batch_id:020d}-{unique.hex}.manifest"
+
+
+def parse_staging_key(key: str) -> StagingKey | None:
+    """The sink and batch of a staged object or a manifest; None for any other object."""
+    match = _STAGED.fullmatch(key)
+    if match is None or match["sink"] in (".", "..") or int(match["batch"]) >= 2**63:
+        return None
+    return StagingKey(match["sink"], int(match["batch"]))
+
+
+def topic_descriptor_prefix(topic_id: UUID) -> str:
+    return f"{TOPICS_PREFIX}{topic_id}/"
+
+
+def topic_descriptor_key(topic_id: UUID, version: int, unique: UUID) -> str:
+    """`unique` follows from the content, so that a key tells whether it is what somebody else would write."""
+    return f"{topic_descriptor_prefix(topic_id)}{version:08d}-{unique.hex}.json"
+
+
+def parse_topic_descriptor_key(key: str) -> TopicDescriptorKey | None:
+    """The parts of a topic descriptor's key; None for any other object."""
+    match = _TOPIC_DESCRIPTOR.fullmatch(key)
+    if match is None:
+        return None
+    parsed = TopicDescriptorKey(UUID(match["topic"]), int(match["version"]), UUID(match["unique"]))
+    return parsed if topic_descriptor_key(*parsed) == key else None

@@ -25,6 +25,8 @@ __all__ = [
     "encode_columns",
     "encode_records",
     "records_of",
+    "section_of",
+    "with_utf8_header_keys",
 ]
 
 # What Kafka's brokers take unless told otherwise (max.message.bytes).
@@ -56,14 +58,14 @@ def decode_columns(
     for pos, header in iter_headers(view):
         if header.end_offset <= start or header.base_offset >= end:
             continue
-        section = _section(view[pos : pos + header.size_bytes], header, room)
+        section = section_of(view[pos : pos + header.size_bytes], header, room)
         if section is not None:
             sections.append(section)
             room -= len(section.records)
-    return _with_utf8_header_keys(kernel.decode_sections(sections, start, end))
+    return with_utf8_header_keys(kernel.decode_sections(sections, start, end))
 
 
-def _section(batch: memoryview, header: BatchHeader, room: int) -> Section | None:
+def section_of(batch: memoryview, header: BatchHeader, room: int) -> Section | None:
     """A batch's records without their codec, and None for a control batch, which has none of ours."""
     if header.magic != MAGIC:
         raise CorruptBatch(f"the record batch at offset {header.base_offset} has magic {header.magic}")
@@ -80,7 +82,7 @@ def _section(batch: memoryview, header: BatchHeader, room: int) -> Section | Non
     )
 
 
-def _with_utf8_header_keys(columns: Columns) -> Columns:
+def with_utf8_header_keys(columns: Columns) -> Columns:
     """Header keys are text, but nobody checked that on the way in: what is not UTF-8 gets U+FFFD, as Java reads it."""
     data = columns.header_key_data
     if bytes(data).isascii():
@@ -110,34 +112,38 @@ def encode_columns(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES,
+    rows: range | None = None,
 ) -> list[bytes]:
     """Batches of all rows, each of at most `max_batch_bytes` before compression unless one record is larger.
 
-    Offsets run from `base_offset`; None keeps the columns' own, gaps included, as compaction needs.
+    Offsets run from `base_offset`; None keeps the columns' own, gaps included, as compaction needs. `rows`: only these.
     """
+    first_row = 0
+    if rows is not None:
+        first_row, columns = rows.start, replace(columns, count=rows.stop)
     batches: list[bytes] = []
     own_offsets = memoryview(columns.offsets).cast("B").cast("q")
     timestamps = memoryview(columns.timestamps).cast("B").cast("q")
-    row = 0
+    row = first_row
     while row < columns.count:
-        rows = kernel.encode_rows(columns, row, max_batch_bytes - HEADER_BYTES, base_offset is not None)
+        encoded = kernel.encode_rows(columns, row, max_batch_bytes - HEADER_BYTES, base_offset is not None)
         header = BatchHeader(
-            base_offset=own_offsets[row] if base_offset is None else base_offset + row,
+            base_offset=own_offsets[row] if base_offset is None else base_offset + row - first_row,
             size_bytes=0,
             leader_epoch=-1,
             magic=MAGIC,
             crc=0,
             attributes=codec,
-            last_offset_delta=rows.last_offset_delta,
+            last_offset_delta=encoded.last_offset_delta,
             base_timestamp_ms=timestamps[row],
-            max_timestamp_ms=rows.max_timestamp_ms,
+            max_timestamp_ms=encoded.max_timestamp_ms,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            base_sequence=(base_sequence + row) % _SEQUENCE_MODULUS if base_sequence >= 0 else -1,
-            record_count=rows.next_row - row,
+            base_sequence=(base_sequence + row - first_row) % _SEQUENCE_MODULUS if base_sequence >= 0 else -1,
+            record_count=encoded.next_row - row,
         )
-        batches.append(build(header, compress(codec, rows.records)))
-        row = rows.next_row
+        batches.append(build(header, compress(codec, encoded.records)))
+        row = encoded.next_row
     return batches
 
 

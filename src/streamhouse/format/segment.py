@@ -48,6 +48,7 @@ __all__ = [
     "decode_segment",
     "encode_segment",
     "index_in",
+    "iter_blocks",
 ]
 
 DEFAULT_BLOCK_BYTES = 256 * 1024
@@ -208,22 +209,44 @@ def decode_block(data: Buffer, index: SegmentIndex, block: int) -> bytes | memor
     if len(data) != index.positions[block + 1] - index.positions[block] or len(data) < BLOCK_HEADER_BYTES:
         raise CorruptData(f"block {block} has {len(data)} bytes, which is not what the index says")
     view = memoryview(data)
+    first_offset, _, stored_bytes, _ = _BLOCK_FIELDS.unpack_from(view)
+    if stored_bytes != len(view) - BLOCK_HEADER_BYTES or first_offset != index.first_offsets[block]:
+        raise CorruptData(f"block {block} is not the one that the index describes")
+    return _open_block(view, f"block {block}")
+
+
+def iter_blocks(data: Buffer) -> Iterator[bytes | memoryview]:
+    """The runs of batches in bytes that hold whole blocks, one after the other; blocks say themselves where they end,
+    so that whoever was told such a range of an object needs no index."""
+    view = memoryview(data)
+    start = 0
+    while start < len(view):
+        if len(view) - start < BLOCK_HEADER_BYTES:
+            raise CorruptData(f"{len(view) - start} bytes at {start} are too few for a block")
+        stored_bytes = _BLOCK_FIELDS.unpack_from(view, start)[2]
+        end = start + BLOCK_HEADER_BYTES + stored_bytes
+        if end > len(view):
+            raise CorruptData(f"the block at {start} ends at {end}, beyond the {len(view)} bytes that were read")
+        yield _open_block(view[start:end], f"the block at {start}")
+        start = end
+
+
+def _open_block(view: memoryview, name: str) -> bytes | memoryview:
+    """The run of batches of one whole block, checked against its CRC."""
     fields, stored = view[: _BLOCK_FIELDS.size], view[BLOCK_HEADER_BYTES:]
     if _CRC.pack(crc32c(stored, crc32c(fields))) != view[_BLOCK_FIELDS.size : BLOCK_HEADER_BYTES]:
-        raise CorruptData(f"block {block} does not match its CRC")
-    first_offset, raw_bytes, stored_bytes, codec = _BLOCK_FIELDS.unpack(fields)
-    if stored_bytes != len(stored) or first_offset != index.first_offsets[block]:
-        raise CorruptData(f"block {block} is not the one that the index describes")
+        raise CorruptData(f"{name} does not match its CRC")
+    _, raw_bytes, stored_bytes, codec = _BLOCK_FIELDS.unpack(fields)
     if codec == BlockCodec.NONE and raw_bytes == stored_bytes:
         return stored
     if codec != BlockCodec.LZ4 or raw_bytes > _LZ4_MAX_RATIO * stored_bytes + _LZ4_SLACK_BYTES:
-        raise CorruptData(f"block {block} cannot hold the {raw_bytes} bytes that it declares")
+        raise CorruptData(f"{name} cannot hold the {raw_bytes} bytes that it declares")
     try:
         raw: bytes = lz4.block.decompress(stored, uncompressed_size=raw_bytes)
     except (lz4.block.LZ4BlockError, ValueError, OverflowError, MemoryError) as problem:
-        raise CorruptData(f"block {block} does not decompress: {problem}") from None
+        raise CorruptData(f"{name} does not decompress: {problem}") from None
     if len(raw) != raw_bytes:
-        raise CorruptData(f"block {block} decompresses to {len(raw)} bytes, not {raw_bytes}")
+        raise CorruptData(f"{name} decompresses to {len(raw)} bytes, not {raw_bytes}")
     return raw
 
 

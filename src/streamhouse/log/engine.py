@@ -23,6 +23,7 @@ from streamhouse.log.memory_wal import MemoryWal
 from streamhouse.log.object_wal import ObjectWal
 from streamhouse.log.reader import SegmentReader
 from streamhouse.log.recovery import Recovered, recover
+from streamhouse.log.replacement import SegmentReplacer
 from streamhouse.log.tail_memory import TailMemory
 from streamhouse.log.uploader import Uploader
 from streamhouse.log.wal import WalOwner
@@ -119,10 +120,18 @@ class LogEngine:
             wals=self.wals,
             lost=lost,
         )
+        self.replacer = SegmentReplacer(
+            agent_id=agent_id,
+            store=metadata,
+            objects=objects,
+            clock=clock,
+            garbage_grace_ms=settings.garbage_grace,
+        )
         self.maintenance = Maintenance(
             agent_id=agent_id,
             leadership=self.leadership,
             uploader=self.uploader,
+            replacer=self.replacer,
             store=metadata,
             objects=objects,
             clock=clock,
@@ -198,6 +207,7 @@ class LogEngine:
         await self._chores.cancel()
         await self._renewal.cancel()
         await self.uploader.close()
+        await self.replacer.close()
         await self._committer.close()
         await self.reader.close()
         await self.wals.local.close()

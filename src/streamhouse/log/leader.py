@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from streamhouse.core.producer_state import ProducedBatch, Producer, ProducerTable
@@ -324,9 +324,20 @@ class PartitionLeader:
         self._is_stopped = False
         self.writable_until_ms = writable_until_ms
 
-    def log_start_moved(self, log_start_offset: int, dropped_segments: int) -> None:
-        self.log_start_offset = log_start_offset
-        del self.segments[:dropped_segments]
+    def log_start_moved(self, log_start_offset: int) -> None:
+        """Judged by offsets and not by what the store dropped, so that it does not matter whether this is heard of
+        before or after a replacement which the store did at the same time."""
+        self.log_start_offset = max(self.log_start_offset, log_start_offset)
+        self.segments = [segment for segment in self.segments if segment.end_offset > self.log_start_offset]
+
+    def segments_replaced(self, removed: Collection[str], added: Sequence[SegmentRow]) -> None:
+        """Other segments hold these offsets now. Readers that are at the old ones may finish: their objects stay for a
+        while. Hearing of it twice changes nothing, for the old ones are gone by then and never come back."""
+        if not any(segment.object_key in removed for segment in self.segments):
+            return
+        kept = [segment for segment in self.segments if segment.object_key not in removed]
+        new = [segment for segment in added if segment.end_offset > self.log_start_offset]
+        self.segments = sorted([*kept, *new], key=lambda segment: segment.base_offset)
 
     def remove(self, problem: StreamHouseError) -> None:
         """The topic is gone, or another agent leads: nothing more is written, waiting readers are woken."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from streamhouse.core.retention import retained_from
 from streamhouse.format.object_keys import SEGMENTS_PREFIX, parse_segment_key
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.log.leadership import Leadership
+from streamhouse.log.replacement import SegmentReplacer
 from streamhouse.log.uploader import Uploader
-from streamhouse.metadata.store import SegmentStore
+from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import Fenced, InvalidInput, NotFound, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.objects.store import ObjectStore
@@ -31,7 +32,8 @@ class Maintenance:
         agent_id: str,
         leadership: Leadership,
         uploader: Uploader,
-        store: SegmentStore,
+        replacer: SegmentReplacer,
+        store: MetadataStore,
         objects: ObjectStore,
         clock: Clock,
         garbage_grace_ms: int,
@@ -39,6 +41,7 @@ class Maintenance:
         self._agent_id = agent_id
         self._leadership = leadership
         self._uploader = uploader
+        self._replacer = replacer
         self._store = store
         self._objects = objects
         self._clock = clock
@@ -69,20 +72,26 @@ class Maintenance:
         config = leader.config
         if "delete" not in config.cleanup_policy:
             return
-        start = retained_from(
+        limits = partial(
+            retained_from,
             leader.segments,
             leader.log_start_offset,
             retention_ms=config.retention_ms,
             retention_bytes=config.retention_bytes,
             now_ms=self._clock.now_ms(),
         )
+        if limits() <= leader.log_start_offset:
+            return
+        (pinned_offset,) = await self._store.load_pins([leader.partition])
+        start = limits(pinned_offset=pinned_offset)
         if start > leader.log_start_offset:
             await self.move_log_start(leader, start)
 
     async def move_log_start(self, leader: PartitionLeader, log_start_offset: int) -> None:
-        """Rows first, objects after the grace period: a reader that is at it now may finish."""
+        """Rows first, objects after the grace period: a reader that is at it now may finish. Pins do not count: what an
+        operator deletes is deleted."""
         dropped = await self._store.advance_log_start(leader.partition, self._agent_id, leader.epoch, log_start_offset)
-        leader.log_start_moved(log_start_offset, len(dropped))
+        leader.log_start_moved(log_start_offset)
         if dropped:
             _log.info("%s/%d: dropped %d segments", leader.topic, leader.partition.partition, len(dropped))
 
@@ -94,25 +103,32 @@ class Maintenance:
     async def remove_orphans(self) -> None:
         """Objects that were uploaded but never registered, because the process died in between."""
         newest_ms = self._clock.now_ms() - self._garbage_grace_ms
-        known: dict[TopicPartition, set[str]] = {}
         orphans: list[str] = []
+        partition, old_keys = None, list[str]()
         async for item in self._objects.list(SEGMENTS_PREFIX):
             key = parse_segment_key(item.key)
             if key is None or item.modified_at_ms > newest_ms:
                 continue
-            partition = TopicPartition(key.topic_id, key.partition)
-            if partition not in self._leadership.leaders:
-                continue
-            if partition not in known:
-                (segments,) = await self._store.load_segments([partition])
-                known[partition] = {row.object_key for row in segments}
-            if item.key not in known[partition] and item.key not in self._uploader.keys_under_way:
-                orphans.append(item.key)
+            if partition != TopicPartition(key.topic_id, key.partition):
+                orphans += await self._unregistered(partition, old_keys)
+                partition, old_keys = TopicPartition(key.topic_id, key.partition), []
+            old_keys.append(item.key)
+        orphans += await self._unregistered(partition, old_keys)
         garbage = set(await self._store.list_garbage(0, 1_000_000))
         orphans = [key for key in orphans if key not in garbage]
         if orphans:
             _log.info("removing %d objects that were never registered", len(orphans))
             await self._objects.delete(orphans)
+
+    async def _unregistered(self, partition: TopicPartition | None, keys: Sequence[str]) -> list[str]:
+        """Those of a partition's objects that are no segments of it and will not be; none if another agent leads it."""
+        if partition is None or partition not in self._leadership.leaders:
+            return []
+        # In this order: what is registered in between was under way before. So old an object is not registered anew.
+        under_way = self._uploader.keys_under_way | self._replacer.keys_under_way
+        (segments,) = await self._store.load_segments([partition])
+        wanted = under_way.union(segment.object_key for segment in segments)
+        return [key for key in keys if key not in wanted]
 
     @staticmethod
     async def _attempt(chore: Callable[[], Awaitable[None]]) -> None:

@@ -47,19 +47,26 @@ class SegmentReader:
         await self._tasks.cancel()
 
     async def read(self, leader: ReadableLog, offset: int, max_bytes: int) -> list[Buffer]:
-        """Whole batches from the one that holds `offset` on, as far as segments go, at least one."""
+        """Whole batches from the one that holds `offset` on, or, where compaction has removed it, from the next that
+        there is; as far as segments go, at least one."""
         is_sequential = (leader.partition, offset) in self._expected
         self._expected.pop((leader.partition, offset), None)
         parts: list[Buffer] = []
         room = max(0, max_bytes)
+        has_gaps = False
         while offset < leader.committed_end and (room > 0 or not parts):
             segment = leader.segment_at(offset)
+            has_gaps = has_gaps or _has_gaps(segment)
             index = await self._index_of(segment, whole=is_sequential or room >= segment.size_bytes)
             wanted = index.blocks_for(offset, room)
             blocks = await self._blocks_of(segment, index, wanted.first_block, wanted.last_block)
             for number, block in enumerate(blocks, start=wanted.first_block):
                 view = memoryview(block)
                 start = first_batch_at(view, offset)
+                if parts and start < len(view) and read_header(view, start).base_offset < offset:
+                    # Segments were replaced meanwhile, and this batch begins with what was read from the old ones.
+                    room = 0
+                    break
                 end = _cut(view, start, room, may_exceed=not parts)
                 if end > start:
                     parts.append(view[start:end])
@@ -69,7 +76,8 @@ class SegmentReader:
                     room = 0
                     break
                 offset = index.first_offsets[number + 1] if number + 1 < index.block_count else segment.end_offset
-        self._remember(leader.partition, offset)
+        # A reader asks for what follows the last record that it has, also where that offset is in a gap.
+        self._remember(leader.partition, _end_of(parts[-1]) if has_gaps and parts else offset)
         if is_sequential and offset < leader.committed_end:
             self._read_ahead(leader, offset)
         return parts
@@ -101,6 +109,10 @@ class SegmentReader:
                     if record.offset >= leader.log_start_offset:
                         newest = max(newest, record.timestamp_ms)
         return newest
+
+    async def index_of(self, segment: SegmentRow) -> SegmentIndex:
+        """Where the segment's blocks are."""
+        return await self._index_of(segment)
 
     async def _index_of(self, segment: SegmentRow, *, whole: bool = False) -> SegmentIndex:
         """The index; if it must be loaded and the segment is small, a reader of all of it gets the blocks as well."""
@@ -240,6 +252,19 @@ def _decode_blocks(data: bytes, index: SegmentIndex, first: int, end: int, origi
         bytes(decode_block(view[start - origin : stop - origin], index, block))
         for block, (start, stop) in enumerate(pairwise(index.positions[first : end + 1]), start=first)
     ]
+
+
+def _has_gaps(segment: SegmentRow) -> bool:
+    """Whether compaction has removed records from it."""
+    return segment.record_count < segment.end_offset - segment.base_offset
+
+
+def _end_of(batches: Buffer) -> int:
+    """The offset after the last one in a run of batches."""
+    end_offset = 0
+    for _, header in iter_headers(batches):
+        end_offset = header.end_offset
+    return end_offset
 
 
 def _cut(view: memoryview, start: int, room: int, *, may_exceed: bool) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from streamhouse.metadata.store import CommittedOffset, SegmentCommit
+from streamhouse.metadata.pins import LONGEST_PIN_ID, LONGEST_PIN_MS, MAX_PINNED_PARTITIONS
+from streamhouse.metadata.store import CommittedOffset, SegmentCommit, SegmentRow
 from streamhouse.model.errors import InvalidInput
+from streamhouse.model.names import TopicPartition
 
 _INT64_MAX = 2**63 - 1
 
@@ -51,15 +53,33 @@ def check_committed_offset(offset: CommittedOffset) -> None:
 
 def check_commits(commits: Sequence[SegmentCommit]) -> None:
     for commit in commits:
-        segment = commit.segment
-        check_text("object key", segment.object_key)
-        check_offset(segment.base_offset)
-        check_offset(segment.end_offset)
-        if segment.base_offset >= segment.end_offset or segment.epoch > commit.epoch:
-            raise InvalidInput(
-                f"segment [{segment.base_offset}, {segment.end_offset}) of epoch {segment.epoch} "
-                f"cannot be committed to {commit.partition} at epoch {commit.epoch}"
-            )
+        check_segment(commit.segment, commit.partition, commit.epoch)
+
+
+def check_segment(segment: SegmentRow, partition: TopicPartition, epoch: int) -> None:
+    """What is registered by the leader of an epoch."""
+    check_text("object key", segment.object_key)
+    check_offset(segment.base_offset)
+    check_offset(segment.end_offset)
+    if segment.base_offset >= segment.end_offset or segment.epoch > epoch:
+        raise InvalidInput(
+            f"segment [{segment.base_offset}, {segment.end_offset}) of epoch {segment.epoch} "
+            f"cannot be committed to {partition} at epoch {epoch}"
+        )
+
+
+def check_pin(pin_id: str, ttl_ms: int, offsets: Mapping[TopicPartition, int]) -> None:
+    check_text("pin id", pin_id)
+    if not 1 <= len(pin_id) <= LONGEST_PIN_ID:
+        raise InvalidInput(f"a pin id has 1 to {LONGEST_PIN_ID} characters, not {len(pin_id)}")
+    if len(offsets) > MAX_PINNED_PARTITIONS:
+        raise InvalidInput(f"a pin holds at most {MAX_PINNED_PARTITIONS} partitions, not {len(offsets)}")
+    if offsets and not 0 < ttl_ms <= LONGEST_PIN_MS:
+        raise InvalidInput(
+            f"a pin cannot last for {ttl_ms} ms", hint=f"it lasts up to {LONGEST_PIN_MS} ms, and can be set again"
+        )
+    for offset in offsets.values():
+        check_offset(offset)
 
 
 def _is_utf8(text: str) -> bool:

@@ -14,6 +14,9 @@ from uuid import UUID
 from streamhouse.metadata.cluster import ClusterStore
 from streamhouse.metadata.groups import CommittedOffset as CommittedOffset
 from streamhouse.metadata.groups import CoordinatorStore
+from streamhouse.metadata.pins import PinStore
+from streamhouse.metadata.restore import RestoreStore
+from streamhouse.metadata.sinks import SinkStore
 from streamhouse.metadata.wal_objects import WalObjectStore
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
@@ -47,6 +50,21 @@ class SegmentCommit:
     commit_id: UUID
     segment: SegmentRow
     producer_state: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """Neighbouring segments of a partition, by their object keys, and those to have in their place, by base offset.
+
+    The new ones cover the same offsets without gaps between them, though there need not be a record at each offset.
+    They have the newest epoch of the old ones; `epoch` must be that of the lease the agent holds."""
+
+    partition: TopicPartition
+    agent_id: str
+    epoch: int
+    commit_id: UUID
+    removed: tuple[str, ...]
+    added: tuple[SegmentRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +126,16 @@ class SegmentStore(Protocol):
         """All in one transaction, each judged on its own: None when registered (now or by an earlier try with the
         same commit id), else StaleEpoch (lease not ours at that epoch, partition gone, or next offset elsewhere)."""
 
+    async def replace_segments(self, replacement: Replacement) -> None:
+        """In one transaction: the old rows go, their objects become garbage, the new rows come. A commit id that is
+        known is an earlier try and stands, whoever leads by now (it is known for `replacement.HISTORY_MS`).
+
+        StaleEpoch if the lease is not ours at that epoch, the partition is gone, or an old segment is no longer there;
+        InvalidInput if the new ones do not fit in the place of the old ones."""
+
+    async def was_replaced(self, commit_id: UUID) -> bool:
+        """Whether a replacement with this commit id was done, as far as that is still known."""
+
     async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
         """Note where each lease's epoch starts, and set the partition's `wal_agent_id` (`cluster.Placement`) to the
         agent or to nobody, in one transaction. Repeating it changes nothing, and a lease that is no longer the agent's
@@ -150,7 +178,17 @@ class ProducerIdStore(Protocol):
 
 
 class MetadataStore(
-    TopicStore, SegmentStore, LeaseStore, ProducerIdStore, CoordinatorStore, ClusterStore, WalObjectStore, Protocol
+    TopicStore,
+    SegmentStore,
+    LeaseStore,
+    ProducerIdStore,
+    CoordinatorStore,
+    ClusterStore,
+    WalObjectStore,
+    PinStore,
+    SinkStore,
+    RestoreStore,
+    Protocol,
 ):
     """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""
 

@@ -10,7 +10,7 @@ from streamhouse.model.errors import InvalidName
 
 # Kafka's own rule, so that a name valid here is valid in every client.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_AGENT = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _MAX_GROUP_BYTES = 249
 
 
@@ -24,8 +24,15 @@ def check_topic_name(name: str) -> str:
 
 
 def check_agent_id(name: str) -> str:
-    if not _AGENT.fullmatch(name) or name in (".", ".."):
+    if not _ID.fullmatch(name) or name in (".", ".."):
         raise InvalidName(f"{name[:200]!r} is not an agent id", hint="use letters, digits, '.', '_' or '-'")
+    return name
+
+
+def check_sink_id(name: str) -> str:
+    """It becomes part of the keys of what the sink stages."""
+    if not _ID.fullmatch(name) or name in (".", ".."):
+        raise InvalidName(f"{name[:200]!r} is not a sink id", hint="use 1 to 128 letters, digits, '.', '_' or '-'")
     return name
 
 

@@ -34,6 +34,7 @@ class Settings:
 
     host: str = _setting(Kind.TEXT, "127.0.0.1", "address the listeners bind to")
     kafka_port: int = _setting(Kind.INTEGER, 9092, "port of the Kafka listener; 0 picks a free one")
+    http_port: int = _setting(Kind.INTEGER, 8080, "port of the HTTP listener; 0 picks a free one")
     grpc_port: int = _setting(Kind.INTEGER, 50051, "port for other nodes, when metadata is shared; 0 picks a free one")
     advertise: str = _setting(Kind.TEXT, "", "HOST or HOST:PORT that clients are told to connect to")
     data_dir: str = _setting(Kind.TEXT, "./streamhouse-data", "where the WAL, and by default everything, is kept")
@@ -116,7 +117,6 @@ class Settings:
         self._require(self.heartbeat * 8 <= self.liveness * 3, "heartbeat", "at most three eighths of liveness")
         self._require(self.lease_ttl <= self.liveness, "liveness", "at least lease_ttl")
         self._require(self.durability in ("", "wal", "object"), "durability", "wal or object")
-        self._require(0 <= self.grpc_port < 65536, "grpc_port", "0 to 65535")
         for name in (
             "heartbeat",
             "rebalance",
@@ -133,7 +133,8 @@ class Settings:
             "less than group_consumer_session_timeout",
         )
         self._require(0 <= self.node_id < 2**31, "node_id", "0 to 2147483647")
-        self._require(0 <= self.kafka_port < 65536, "kafka_port", "0 to 65535")
+        for name in ("kafka_port", "http_port", "grpc_port"):
+            self._require(0 <= getattr(self, name) < 65536, name, "0 to 65535")
         self._require(
             self.log_level in ("debug", "info", "warning", "error"), "log_level", "debug, info, warning or error"
         )

@@ -24,6 +24,7 @@ class ConfigType(Enum):
     STRING = 2
     INT = 3
     LONG = 5
+    DOUBLE = 6
     LIST = 7
 
 
@@ -49,6 +50,16 @@ def _integer(low: int, high: int) -> Callable[[str], str]:
         return str(value)
 
     return check
+
+
+def _ratio(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidConfig(f"{text[:50]!r} is not a number") from None
+    if not 0 <= value <= 1:
+        raise InvalidConfig(f"{text[:50]!r} is not between 0 and 1")
+    return str(value)
 
 
 def _choice(*allowed: str) -> Callable[[str], str]:
@@ -96,6 +107,20 @@ CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                 help="the codec batches are stored with; 'producer' keeps what was sent",
             ),
             ConfigKey(
+                name="delete.retention.ms",
+                type=ConfigType.LONG,
+                default="86400000",
+                check=_integer(0, _INT64_MAX),
+                help="how long compaction keeps a tombstone, a record without a value",
+            ),
+            ConfigKey(
+                name="max.compaction.lag.ms",
+                type=ConfigType.LONG,
+                default=str(_INT64_MAX),
+                check=_integer(1, _INT64_MAX),
+                help="for Kafka's tools; has no effect, since compaction runs when it is told to",
+            ),
+            ConfigKey(
                 name="max.message.bytes",
                 type=ConfigType.INT,
                 default="1048588",
@@ -108,6 +133,20 @@ CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                 default="CreateTime",
                 check=_choice("CreateTime", "LogAppendTime"),
                 help="whose clock a record's timestamp is",
+            ),
+            ConfigKey(
+                name="min.cleanable.dirty.ratio",
+                type=ConfigType.DOUBLE,
+                default="0.5",
+                check=_ratio,
+                help="for Kafka's tools; has no effect, since compaction runs when it is told to",
+            ),
+            ConfigKey(
+                name="min.compaction.lag.ms",
+                type=ConfigType.LONG,
+                default="0",
+                check=_integer(0, _INT64_MAX),
+                help="compaction leaves records alone that are younger than this",
             ),
             ConfigKey(
                 name="retention.bytes",
@@ -196,7 +235,9 @@ class LogConfig:
 
     cleanup_policy: frozenset[str]
     compression: str
+    delete_retention_ms: int
     max_message_bytes: int
+    min_compaction_lag_ms: int
     stamps_append_time: bool
     retention_bytes: int
     retention_ms: int
@@ -215,7 +256,9 @@ def parse_log_config(config: Mapping[str, str]) -> LogConfig:
     return LogConfig(
         cleanup_policy=frozenset(config["cleanup.policy"].split(",")),
         compression=config["compression.type"],
+        delete_retention_ms=int(config["delete.retention.ms"]),
         max_message_bytes=int(config["max.message.bytes"]),
+        min_compaction_lag_ms=int(config["min.compaction.lag.ms"]),
         stamps_append_time=config["message.timestamp.type"] == "LogAppendTime",
         retention_bytes=int(config["retention.bytes"]),
         retention_ms=int(config["retention.ms"]),

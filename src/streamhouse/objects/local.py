@@ -130,15 +130,25 @@ class LocalStore:
                 now_ns = self._clock.now_ms() * 1_000_000
                 os.utime(file, ns=(now_ns, now_ns))
                 os.fdatasync(file)
-                try:
-                    self._make_durable_directory(path.parent)
-                except (FileExistsError, NotADirectoryError):
-                    raise InvalidInput(f"a part of the key {key!r} is itself an object") from None
-                self._give_name(upload, path, key)
+                while not self._give_name_in_directory(upload, path, key):
+                    self._forget_directories(path.parent)
             finally:
                 os.close(file)
                 with suppress(FileNotFoundError):
                     os.unlink(upload)
+
+    def _give_name_in_directory(self, upload: Path, path: Path, key: str) -> bool:
+        """False if somebody has removed a directory that was empty until now."""
+        try:
+            self._make_durable_directory(path.parent)
+            self._give_name(upload, path, key)
+        except FileNotFoundError:
+            if not upload.exists() or not self._root.exists():
+                raise
+            return False
+        except (FileExistsError, NotADirectoryError):
+            raise InvalidInput(f"a part of the key {key!r} is itself an object") from None
+        return True
 
     @staticmethod
     def _give_name(upload: Path, path: Path, key: str) -> None:
@@ -165,6 +175,11 @@ class LocalStore:
         _sync_directory(directory.parent)
         self._durable_directories.add(directory)
 
+    def _forget_directories(self, directory: Path) -> None:
+        while directory != self._root:
+            self._durable_directories.discard(directory)
+            directory = directory.parent
+
     def _delete(self, paths: Sequence[Path]) -> None:
         with _storage_errors("cannot delete objects"):
             for path in paths:
@@ -173,6 +188,17 @@ class LocalStore:
             for directory in {path.parent for path in paths}:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     _sync_directory(directory)
+                self._remove_empty(directory)
+
+    def _remove_empty(self, directory: Path) -> None:
+        """Keys come and go, and would leave more and more directories behind."""
+        while directory != self._root:
+            try:
+                directory.rmdir()
+            except OSError:  # mostly because there is something in it
+                return
+            self._durable_directories.discard(directory)
+            directory = directory.parent
 
     def _walk(self, directory: Path, prefix: str) -> Iterator[ObjectInfo]:
         with _storage_errors(f"cannot list {prefix!r}"):

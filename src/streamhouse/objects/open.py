@@ -17,8 +17,8 @@ _HINT = "use s3://bucket/prefix, file:///absolute/dir, file:relative/dir or memo
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 
 
-async def open_store(url: str, clock: Clock, s3: S3Options | None = None) -> ObjectStore:
-    """`s3` is needed by s3:// URLs alone."""
+async def open_store(url: str, clock: Clock, s3: S3Options | None = None, *, probe: bool = True) -> ObjectStore:
+    """`s3` is needed by s3:// URLs alone. `probe`: find out now if the store can be written and keeps its promises."""
     scheme, separator, rest = url.partition(":")
     match scheme if separator else "":
         case "memory" if not rest.strip("/"):
@@ -27,7 +27,8 @@ async def open_store(url: str, clock: Clock, s3: S3Options | None = None) -> Obj
             return LocalStore(_directory(url, rest), clock)
         case "s3":
             store = _s3_store(url, rest, s3 or S3Options())
-            await store.check()
+            if probe:
+                await store.check()
             return store
         case _:
             raise InvalidConfig(f"{url[:100]!r} is not an object store", hint=_HINT)

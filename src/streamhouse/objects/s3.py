@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
@@ -149,6 +149,13 @@ class S3Store:
     async def delete(self, keys: Sequence[str]) -> None:
         with _our_errors("cannot delete objects"):
             await obstore.delete_async(self._store, [check_key(key) for key in keys])
+
+    async def sign(self, method: Literal["GET", "PUT"], keys: Sequence[str], lifetime_s: int) -> Sequence[str]:
+        """See `store.Presigner`."""
+        with _our_errors("cannot sign URLs"):
+            return await obstore.sign_async(
+                self._store, method, [check_key(key) for key in keys], timedelta(seconds=lifetime_s)
+            )
 
     async def close(self) -> None:
         """obstore closes its idle connections by itself."""

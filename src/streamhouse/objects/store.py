@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from streamhouse.model.buffer import Buffer
 
@@ -44,3 +44,11 @@ class ObjectStore(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class Presigner(Protocol):
+    """A store that gives out URLs of its own, at which anybody may do one thing with one object for a while."""
+
+    async def sign(self, method: Literal["GET", "PUT"], keys: Sequence[str], lifetime_s: int) -> Sequence[str]:
+        """In the order asked; whether the objects exist is not looked at."""

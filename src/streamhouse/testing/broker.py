@@ -33,13 +33,16 @@ class Broker:
     """A Kafka broker for tests, listening on a free port of 127.0.0.1.
 
     By default everything lives in memory. With `durable=True` it uses a temporary directory, with `data_dir` one of
-    yours, and what was acknowledged survives `kill` and `restart`. Other keywords are settings of the node:
+    yours, and what was acknowledged survives `kill` and `restart`. With `http=True` its HTTP port is open as well, at
+    `endpoint`. Other keywords are settings of the node:
 
         with Broker(default_partitions=1, segment_bytes=64 * 1024) as broker:
             producer = Producer({"bootstrap.servers": broker.bootstrap})
     """
 
-    def __init__(self, *, durable: bool = False, data_dir: str | Path | None = None, **settings: Any) -> None:
+    def __init__(
+        self, *, durable: bool = False, data_dir: str | Path | None = None, http: bool = False, **settings: Any
+    ) -> None:
         self._cleanup = ExitStack()
         self._durable = durable or data_dir is not None
         if self._durable and data_dir is None:
@@ -47,6 +50,8 @@ class Broker:
         self._data_dir = Path(data_dir) if data_dir is not None else None
         self._given = settings
         self._port = settings.pop("kafka_port", 0)
+        self._has_http = http
+        self._http_port = settings.pop("http_port", 0)
         self._clock = MovableClock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -67,6 +72,13 @@ class Broker:
     def bootstrap(self) -> str:
         """What clients call bootstrap.servers."""
         return self.node.kafka.address
+
+    @property
+    def endpoint(self) -> str:
+        """What Spark calls `endpoint`: the URL of the HTTP port."""
+        if self.node.http is None:
+            raise RuntimeError("the broker has no HTTP port; start it with http=True")
+        return f"http://{self.node.http.address}"
 
     @property
     def node(self) -> Node:
@@ -104,7 +116,7 @@ class Broker:
             self._run(node.kill())
 
     def restart(self) -> None:
-        """Stop and start again on the same port."""
+        """Stop and start again on the same ports."""
         self.stop()
         self.start()
 
@@ -145,17 +157,26 @@ class Broker:
         await self._metadata.close()
 
     async def _start_node(self) -> None:
-        defaults = {"data_dir": str(self._data_dir or ""), "kafka_port": self._port, "wal_file_bytes": 4 * 2**20}
+        defaults = {
+            "data_dir": str(self._data_dir or ""),
+            "objects": "" if self._data_dir else "memory:",
+            "kafka_port": self._port,
+            "http_port": self._http_port,
+            "wal_file_bytes": 4 * 2**20,
+        }
         node = Node(
             Settings(**(defaults | self._given)),
             clock=self._clock,
             metadata=self._metadata,
             objects=self._objects,
             durable=self._durable,
+            has_http=self._has_http,
         )
         await node.start()
         self._node = node
         self._port = node.kafka.endpoint.port
+        if node.http is not None:
+            self._http_port = node.http.port
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_TIMEOUT_S)

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from log_parts.batches import sent
-from peers.scripted import FETCHED, PRODUCED, ScriptedPeer
+from peers.scripted import FETCHED, FOUND, NEW_SEGMENT, PRODUCED, ScriptedPeer
 from services.clock import ManualClock
 from streamhouse.broker.forwarding import Forwarder
-from streamhouse.client.peer import Peers
+from streamhouse.client.peer import LATEST, Peers
 from streamhouse.model.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -20,6 +20,7 @@ from streamhouse.model.errors import (
     NotLeader,
     OffsetOutOfRange,
     OutcomeUnknown,
+    StaleEpoch,
     StorageUnavailable,
     StreamHouseError,
     Unavailable,
@@ -250,6 +251,33 @@ async def test_a_fetch_is_repeated_whatever_happened() -> None:
     cluster.agent("agent-2", Script(Unavailable("lost"), NotLeader("not me"), None))
 
     assert await cluster.forwarder.fetch(TOPIC, 1, 0, max_bytes=10) == FETCHED
+
+
+async def test_a_time_is_looked_for_again_whatever_happened() -> None:
+    cluster = Cluster("agent-2")
+    cluster.agent("agent-2", Script(NotLeader("not me"), OutcomeUnknown("no answer"), Unavailable("not now"), None))
+
+    assert await cluster.forwarder.offset_at(TOPIC, 1, LATEST) == FOUND
+
+
+async def test_segments_are_replaced_whatever_happened_before_under_the_same_commit_id() -> None:
+    cluster = Cluster("agent-2")
+    lost, busy = OutcomeUnknown("no answer"), Unavailable("being replaced")
+    other = cluster.agent("agent-2", Script(NotLeader("not me"), lost, busy, None))
+    commit_id = UUID(int=5)
+
+    await cluster.forwarder.replace_segments(TOPIC, 1, commit_id, ["a"], [NEW_SEGMENT])
+
+    assert [asked["commit_id"] for _, asked in other.asked] == [commit_id] * 4
+
+
+async def test_a_refusal_to_replace_segments_is_final() -> None:
+    cluster = Cluster("agent-2")
+    other = cluster.agent("agent-2", Script(StaleEpoch("they are gone")))
+
+    with pytest.raises(StaleEpoch, match="they are gone"):
+        await cluster.forwarder.replace_segments(TOPIC, 1, UUID(int=5), ["a"], [NEW_SEGMENT])
+    assert len(other.asked) == 1
 
 
 async def test_one_try_of_what_can_be_repeated_does_not_take_all_the_time() -> None:

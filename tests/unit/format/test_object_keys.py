@@ -9,11 +9,15 @@ import pytest
 from streamhouse.format.object_keys import (
     WAL_PREFIX,
     SegmentKey,
+    TopicDescriptorKey,
     WalObjectKey,
     parse_segment_key,
+    parse_topic_descriptor_key,
     parse_wal_object_key,
     segment_key,
     segment_prefix,
+    topic_descriptor_key,
+    topic_descriptor_prefix,
     wal_object_key,
 )
 from streamhouse.objects.checks import check_key
@@ -107,3 +111,31 @@ def test_any_agent_id_makes_a_key_that_object_stores_take(agent_id: str) -> None
 )
 def test_what_is_not_exactly_a_wal_objects_key_is_not_parsed(key: str) -> None:
     assert parse_wal_object_key(key) is None
+
+
+def test_a_topic_descriptors_key_names_its_topic_and_version_and_is_parsed_back() -> None:
+    key = topic_descriptor_key(TOPIC, 12, UNIQUE)
+    assert key == f"topics/{TOPIC}/00000012-{UNIQUE.hex}.json"
+    assert key.startswith(topic_descriptor_prefix(TOPIC))
+    assert parse_topic_descriptor_key(key) == TopicDescriptorKey(TOPIC, 12, UNIQUE)
+    check_key(key)
+
+
+def test_descriptors_of_a_topic_sort_by_version() -> None:
+    keys = [topic_descriptor_key(TOPIC, version, UNIQUE) for version in (1, 2, 9, 10, 11, 100, 99_999_999)]
+    assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "topics/x/00000001-0198c0de00007000800000000000beef.json",
+        f"topics/{TOPIC}/1-{UNIQUE.hex}.json",
+        f"topics/{TOPIC}/000000001-{UNIQUE.hex}.json",
+        f"topics/{TOPIC}/00000001-{UNIQUE}.json",
+        f"topics/{TOPIC}/00000001-{UNIQUE.hex}.yaml",
+        KEY,
+    ],
+)
+def test_what_is_not_a_topic_descriptors_key_is_not_taken_for_one(key: str) -> None:
+    assert parse_topic_descriptor_key(key) is None

@@ -21,6 +21,7 @@ from streamhouse.format.segment import (
     decode_segment,
     encode_segment,
     index_in,
+    iter_blocks,
 )
 from streamhouse.format.segment_index import encode_footer
 from streamhouse.model.errors import CorruptBatch, CorruptData, Unsupported
@@ -252,3 +253,30 @@ def test_a_block_that_declares_a_huge_size_is_refused_before_it_is_decompressed(
     block[20:24] = crc32c(block[:20] + block[24:]).to_bytes(4, "big")
     with pytest.raises(CorruptData, match="cannot hold"):
         decode_block(block, index, 0)
+
+
+def test_blocks_are_walked_without_the_index() -> None:
+    content = joined(encode_segment([*log(7), batch(500, records=os.urandom(900))], epoch=1, block_bytes=1_200))
+    footer = decode_footer(content, len(content))
+    index = decode_index(content[footer.index_position : footer.index_end], footer)
+    every = content[index.positions[0] : index.positions[-1]]
+    assert list(map(bytes, iter_blocks(every))) == list(map(bytes, decode_segment(content)[1]))
+    some = content[index.positions[1] : index.positions[3]]
+    assert list(map(bytes, iter_blocks(some))) == list(map(bytes, decode_segment(content)[1][1:3]))
+    assert list(iter_blocks(b"")) == []
+
+
+def test_walked_blocks_that_are_damaged_or_cut_short_are_noticed() -> None:
+    content = joined(encode_segment([*log(2), batch(500, records=os.urandom(60))], epoch=1, block_bytes=600))
+    footer = decode_footer(content, len(content))
+    index = decode_index(content[footer.index_position : footer.index_end], footer)
+    blocks = bytearray(content[index.positions[0] : index.positions[-1]])
+    for size in range(len(blocks)):
+        if size + index.positions[0] not in index.positions:
+            with pytest.raises(CorruptData):
+                list(iter_blocks(blocks[:size]))
+    for bit in range(8 * len(blocks)):
+        blocks[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptData):
+            list(iter_blocks(blocks))
+        blocks[bit // 8] ^= 1 << bit % 8

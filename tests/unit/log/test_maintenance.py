@@ -76,6 +76,57 @@ async def test_a_topic_that_is_only_compacted_is_not_deleted_from() -> None:
         assert running.leader().log_start_offset == 0
 
 
+async def test_a_topic_that_is_compacted_and_deleted_from_is_shortened() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create(cleanup_policy="compact,delete", retention_ms=str(HOUR_MS))
+        await segments(running, 2, timestamp_ms=shared.clock.now_ms() - 2 * HOUR_MS)
+
+        await running.engine.maintenance.apply_retention(running.leader())
+
+        assert running.leader().log_start_offset == 2
+
+
+async def test_retention_leaves_what_a_reader_has_pinned_until_the_pin_ends() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create(retention_ms=str(HOUR_MS))
+        await segments(running, 5, timestamp_ms=shared.clock.now_ms() - 2 * HOUR_MS)
+        leader, maintenance = running.leader(), running.engine.maintenance
+        await shared.metadata.set_pins("reader", 10_000, {leader.partition: 3})
+        await shared.metadata.set_pins("faster reader", 60_000, {leader.partition: 4})
+
+        await maintenance.apply_retention(leader)
+        assert leader.log_start_offset == 3
+        await maintenance.apply_retention(leader)
+        assert leader.log_start_offset == 3
+        shared.clock.jump(10_001)
+        await maintenance.apply_retention(leader)
+        assert leader.log_start_offset == 4
+        await shared.metadata.set_pins("faster reader", 0, {})
+        await maintenance.apply_retention(leader)
+        assert leader.log_start_offset == 5
+
+
+async def test_pins_are_only_asked_for_where_retention_would_drop_something() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create(retention_ms=str(HOUR_MS))
+        await segments(running, 2, timestamp_ms=shared.clock.now_ms())
+
+        await running.engine.maintenance.apply_retention(running.leader())
+
+        assert "load_pins" not in shared.metadata.calls
+
+
+async def test_a_pin_does_not_keep_an_operator_from_deleting() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await segments(running, 3)
+        await shared.metadata.set_pins("reader", 10_000, {running.leader().partition: 0})
+
+        await running.engine.maintenance.move_log_start(running.leader(), 3)
+
+        assert running.leader().log_start_offset == 3
+
+
 async def test_records_that_are_not_uploaded_yet_are_never_dropped() -> None:
     async with bench() as shared, shared.engine() as running:
         await running.create(retention_ms="0", retention_bytes="0")

@@ -176,6 +176,24 @@ async def test_a_reader_that_goes_on_finds_the_next_segments_loaded(stored: Stor
     assert stored.objects.calls[Operation.READ] == calls
 
 
+async def test_a_reader_that_goes_on_after_a_gap_finds_the_next_segments_loaded(
+    stores: tuple[FaultyStore, MemoryStore], reader: SegmentReader
+) -> None:
+    """It asks for what follows the last record that it has, at which there is none any more."""
+    segments = [
+        [at(offset, real(os.urandom(60))) for offset in range(base_offset, base_offset + 10, 3)]
+        for base_offset in (0, 10, 20)
+    ]
+    stored = await store_segments(reader, *stores, segments, block_bytes=BLOCK_BYTES)
+    await reader.read(stored.leader, 0, 1)
+    await reader.read(stored.leader, 1, 1)
+    await until(lambda: not reader._reading_ahead, "the rest is read ahead")
+    calls = stored.objects.calls[Operation.READ]
+
+    assert stored.offsets(await reader.read(stored.leader, 4, EVERYTHING)) == [6, 9, 10, 13, 16, 19, 20, 23, 26, 29]
+    assert stored.objects.calls[Operation.READ] == calls
+
+
 async def test_read_ahead_that_fails_is_met_by_the_reader_that_asks(stored: Stored) -> None:
     size = len(stored.batches[0])
     second = stored.leader.segments[1].object_key
@@ -261,7 +279,7 @@ async def test_segments_dropped_while_they_are_read_are_out_of_range_and_not_a_c
     read = PartitionRead(stored.leader, 0, EVERYTHING)
     reading = asyncio.ensure_future(Fetcher(stored.reader).read([read], EVERYTHING))
     await hold.reached.wait()
-    stored.leader.log_start_moved(30, 3)
+    stored.leader.log_start_moved(30)
     hold.release()
     await reading
 

@@ -176,6 +176,8 @@ async def test_many_processes_that_open_an_empty_database_at_once_migrate_it_onc
         (1, "initial"),
         (2, "groups"),
         (3, "cluster"),
+        (4, "sinks"),
+        (5, "replacements"),
     ]
     for store in stores:
         await store.close()

@@ -53,11 +53,13 @@ async def test_a_file_that_is_not_a_database_is_corrupt_data(tmp_path: Path, con
 
 
 async def test_damage_in_the_middle_is_corrupt_data(tmp_path: Path) -> None:
+    await (await open_store(tmp_path / "m.db")).close()
+    schema_bytes = (tmp_path / "m.db").stat().st_size
     store = await open_store(tmp_path / "m.db")
     await make_topic(store, 1000)
     await store.close()
     content = bytearray((tmp_path / "m.db").read_bytes())
-    for page in range(4096 * 20, len(content), 4096):
+    for page in range(schema_bytes, len(content), 4096):
         content[page : page + 100] = b"\xff" * 100
     (tmp_path / "m.db").write_bytes(content)
     damaged = await open_store(tmp_path / "m.db")
@@ -119,6 +121,8 @@ async def test_processes_that_open_a_new_file_at_once_migrate_it_once(tmp_path: 
             (1, "initial"),
             (2, "groups"),
             (3, "cluster"),
+            (4, "sinks"),
+            (5, "replacements"),
         ]
     for store in stores:
         await store.close()

@@ -17,6 +17,11 @@ from streamhouse.model.topic import CONFIG_KEYS, MAX_SEGMENT_BYTES, check_config
         ("cleanup.policy", "compact"),
         ("cleanup.policy", "compact,delete"),
         ("compression.type", "zstd"),
+        ("delete.retention.ms", "0"),
+        ("max.compaction.lag.ms", "1"),
+        ("min.cleanable.dirty.ratio", "0.0"),
+        ("min.cleanable.dirty.ratio", "1.0"),
+        ("min.compaction.lag.ms", str(2**63 - 1)),
         ("max.message.bytes", "0"),
         ("max.message.bytes", str(2**31 - 1)),
         ("message.timestamp.type", "LogAppendTime"),
@@ -40,6 +45,13 @@ def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
         ("cleanup.policy", "Delete"),
         ("compression.type", "brotli"),
         ("compression.type", "ZSTD"),
+        ("delete.retention.ms", "-1"),
+        ("max.compaction.lag.ms", "0"),
+        ("min.cleanable.dirty.ratio", "1.1"),
+        ("min.cleanable.dirty.ratio", "-0.1"),
+        ("min.cleanable.dirty.ratio", "nan"),
+        ("min.cleanable.dirty.ratio", "half"),
+        ("min.compaction.lag.ms", "-1"),
         ("max.message.bytes", "-1"),
         ("max.message.bytes", str(2**31)),
         ("max.message.bytes", "1.0"),
@@ -64,9 +76,11 @@ def test_a_bad_value_is_refused_by_the_name_of_its_config(name: str, value: str 
 
 
 def test_spaces_around_policies_and_numbers_go() -> None:
-    assert check_config({"cleanup.policy": " compact , delete ", "retention.ms": " 7 "}) == {
+    given_texts = {"cleanup.policy": " compact , delete ", "retention.ms": " 7 ", "min.cleanable.dirty.ratio": " .25 "}
+    assert check_config(given_texts) == {
         "cleanup.policy": "compact,delete",
         "retention.ms": "7",
+        "min.cleanable.dirty.ratio": "0.25",
     }
 
 
@@ -109,6 +123,7 @@ def test_the_effective_texts_become_what_a_log_goes_by() -> None:
                 "message.timestamp.type": "LogAppendTime",
                 "segment.ms": "123",
                 "compression.type": "lz4",
+                "delete.retention.ms": "7",
             },
             {},
         )
@@ -118,4 +133,5 @@ def test_the_effective_texts_become_what_a_log_goes_by() -> None:
     assert config.stamps_append_time
     assert config.segment_age_ms == 123
     assert config.compression == "lz4"
+    assert (config.delete_retention_ms, config.min_compaction_lag_ms) == (7, 0)
     assert config.retention_bytes == -1

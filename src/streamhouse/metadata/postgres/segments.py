@@ -29,6 +29,7 @@ _LOAD_SEGMENTS = """
     SELECT topic_id, partition_id, base_offset, end_offset, record_count, size_bytes, min_timestamp, max_timestamp,
         epoch, object_key, checksum, created_at
     FROM segments JOIN unnest($1::uuid[], $2::int[]) AS asked (topic_id, partition_id) USING (topic_id, partition_id)
+    WHERE $3::text[] IS NULL OR object_key = ANY($3)
     ORDER BY base_offset
 """
 _INSERT_SEGMENTS = """
@@ -91,13 +92,7 @@ class PostgresSegments:
         return await self._database.transact(work)
 
     async def load_segments(self, partitions: Sequence[TopicPartition]) -> list[list[SegmentRow]]:
-        async def work(connection: Connection) -> list[list[SegmentRow]]:
-            found: dict[TopicPartition, list[SegmentRow]] = {partition: [] for partition in partitions}
-            for row in await connection.fetch(_LOAD_SEGMENTS, *columns(found)):
-                found[to_partition(row)].append(_to_segment(row))
-            return [found[partition] for partition in partitions]
-
-        return await self._database.transact(work)
+        return await self._database.transact(lambda connection: load_segments(connection, partitions))
 
     async def commit_segments(self, commits: Sequence[SegmentCommit]) -> list[Exception | None]:
         """When the answer to COMMIT is lost this runs again: it waits for the locks of the first one, if that is still
@@ -112,7 +107,10 @@ class PostgresSegments:
             )
             verdict = judge_commits(commits, led, {UUID(int=row["commit_id"].int) for row in known})
             if verdict.accepted:
-                await connection.execute(_INSERT_SEGMENTS, *_segment_columns(verdict.accepted))
+                await insert_segments(
+                    connection,
+                    [(commit.partition, commit.segment, commit.commit_id) for commit in verdict.accepted],
+                )
                 final = verdict.final_commits()
                 await connection.execute(
                     _ADVANCE_PARTITIONS,
@@ -180,10 +178,22 @@ class PostgresSegments:
         await self._database.transact(work)
 
 
-def _segment_columns(commits: Sequence[SegmentCommit]) -> tuple[list[Any], ...]:
-    segments = [commit.segment for commit in commits]
-    return (
-        *columns(commit.partition for commit in commits),
+async def load_segments(
+    connection: Connection, partitions: Sequence[TopicPartition], keys: Sequence[str] | None = None
+) -> list[list[SegmentRow]]:
+    """In the order asked, each by base offset; with `keys`, those of them that are there."""
+    found: dict[TopicPartition, list[SegmentRow]] = {partition: [] for partition in partitions}
+    for row in await connection.fetch(_LOAD_SEGMENTS, *columns(found), keys):
+        found[to_partition(row)].append(_to_segment(row))
+    return [found[partition] for partition in partitions]
+
+
+async def insert_segments(connection: Connection, added: Sequence[tuple[TopicPartition, SegmentRow, UUID]]) -> None:
+    """Each with its commit id."""
+    segments = [segment for _, segment, _ in added]
+    await connection.execute(
+        _INSERT_SEGMENTS,
+        *columns(partition for partition, _, _ in added),
         [segment.base_offset for segment in segments],
         [segment.end_offset for segment in segments],
         [segment.record_count for segment in segments],
@@ -193,7 +203,7 @@ def _segment_columns(commits: Sequence[SegmentCommit]) -> tuple[list[Any], ...]:
         [segment.epoch for segment in segments],
         [segment.object_key for segment in segments],
         [segment.checksum for segment in segments],
-        [commit.commit_id for commit in commits],
+        [commit_id for _, _, commit_id in added],
     )
 
 

@@ -13,8 +13,12 @@ from streamhouse.metadata.postgres.coordinators import PostgresCoordinators
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.groups import PostgresGroups
 from streamhouse.metadata.postgres.leases import PostgresLeases
+from streamhouse.metadata.postgres.pins import PostgresPins
 from streamhouse.metadata.postgres.placements import PostgresPlacements
+from streamhouse.metadata.postgres.replacements import PostgresReplacements
+from streamhouse.metadata.postgres.restore import PostgresRestore
 from streamhouse.metadata.postgres.segments import PostgresSegments
+from streamhouse.metadata.postgres.sinks import PostgresSinks
 from streamhouse.metadata.postgres.topics import PostgresTopics
 from streamhouse.metadata.postgres.transfers import PostgresTransfers
 from streamhouse.metadata.postgres.wal_objects import PostgresWalObjects
@@ -23,6 +27,8 @@ from streamhouse.metadata.postgres.wal_objects import PostgresWalObjects
 class PostgresMetadataStore(
     PostgresTopics,
     PostgresSegments,
+    PostgresReplacements,
+    PostgresPins,
     PostgresLeases,
     PostgresCoordinators,
     PostgresGroups,
@@ -30,6 +36,8 @@ class PostgresMetadataStore(
     PostgresPlacements,
     PostgresTransfers,
     PostgresWalObjects,
+    PostgresSinks,
+    PostgresRestore,
 ):
     def __init__(self, database: Database, listener: ChangeListener) -> None:
         self._database = database

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from streamhouse.metadata.checks import check_commits, check_count, check_offset
@@ -19,6 +20,7 @@ _SELECT_SEGMENTS = (
     "SELECT base_offset, end_offset, record_count, size_bytes, min_timestamp, max_timestamp,"
     " epoch, object_key, checksum, created_at FROM segments WHERE topic_id = ? AND partition_id = ?"
 )
+_CHOSEN = "AND object_key IN (SELECT value FROM json_each(?))"
 
 
 class SqliteSegments:
@@ -32,7 +34,7 @@ class SqliteSegments:
 
     async def load_segments(self, partitions: Sequence[TopicPartition]) -> list[list[SegmentRow]]:
         return await self._database.read(
-            lambda connection: [_load_segments(connection, partition) for partition in partitions]
+            lambda connection: [load_segments(connection, partition) for partition in partitions]
         )
 
     async def commit_segments(self, commits: Sequence[SegmentCommit]) -> list[Exception | None]:
@@ -45,12 +47,10 @@ class SqliteSegments:
                 find_led(connection, {commit.partition for commit in commits}, now_ms),
                 _find_registered(connection, commits),
             )
-            connection.executemany(
-                "INSERT INTO segments (topic_id, partition_id, base_offset, end_offset, topic, record_count,"
-                " size_bytes, min_timestamp, max_timestamp, epoch, object_key, checksum, commit_id, created_at)"
-                " SELECT topic_id, partition_id, ?, ?, topic, ?, ?, ?, ?, ?, ?, ?, ?, ?"
-                " FROM partitions WHERE topic_id = ? AND partition_id = ?",
-                (_segment_values(commit, now_ms) for commit in verdict.accepted),
+            insert_segments(
+                connection,
+                ((commit.partition, commit.segment, commit.commit_id) for commit in verdict.accepted),
+                now_ms,
             )
             connection.executemany(
                 "UPDATE partitions SET high_watermark = ?, producer_state = ? WHERE topic_id = ? AND partition_id = ?",
@@ -153,9 +153,29 @@ def _load_partition(connection: sqlite3.Connection, partition: TopicPartition) -
     )
 
 
-def _load_segments(connection: sqlite3.Connection, partition: TopicPartition) -> list[SegmentRow]:
-    rows = connection.execute(f"{_SELECT_SEGMENTS} ORDER BY base_offset", key_of(partition))
+def load_segments(
+    connection: sqlite3.Connection, partition: TopicPartition, keys: Sequence[str] | None = None
+) -> list[SegmentRow]:
+    """By base offset; with `keys`, those of them that are there."""
+    some, chosen = ("", ()) if keys is None else (_CHOSEN, (json.dumps(keys),))
+    rows = connection.execute(f"{_SELECT_SEGMENTS} {some} ORDER BY base_offset", (*key_of(partition), *chosen))
     return [_to_segment(row) for row in rows]
+
+
+def insert_segments(
+    connection: sqlite3.Connection, added: Iterable[tuple[TopicPartition, SegmentRow, UUID]], now_ms: int
+) -> None:
+    """Each with its commit id."""
+    connection.executemany(
+        "INSERT INTO segments (topic_id, partition_id, base_offset, end_offset, topic, record_count,"
+        " size_bytes, min_timestamp, max_timestamp, epoch, object_key, checksum, commit_id, created_at)"
+        " SELECT topic_id, partition_id, ?, ?, topic, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+        " FROM partitions WHERE topic_id = ? AND partition_id = ?",
+        (
+            (*_segment_values(segment), str(commit_id), now_ms, *key_of(partition))
+            for partition, segment, commit_id in added
+        ),
+    )
 
 
 def _find_registered(connection: sqlite3.Connection, commits: Sequence[SegmentCommit]) -> set[UUID]:
@@ -166,8 +186,7 @@ def _find_registered(connection: sqlite3.Connection, commits: Sequence[SegmentCo
     }
 
 
-def _segment_values(commit: SegmentCommit, now_ms: int) -> tuple[int | str, ...]:
-    segment = commit.segment
+def _segment_values(segment: SegmentRow) -> tuple[int | str, ...]:
     return (
         segment.base_offset,
         segment.end_offset,
@@ -178,9 +197,6 @@ def _segment_values(commit: SegmentCommit, now_ms: int) -> tuple[int | str, ...]
         segment.epoch,
         segment.object_key,
         segment.checksum,
-        str(commit.commit_id),
-        now_ms,
-        *key_of(commit.partition),
     )
 
 

@@ -13,8 +13,12 @@ from streamhouse.metadata.sqlite.coordinators import SqliteCoordinators
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.groups import SqliteGroups
 from streamhouse.metadata.sqlite.leases import SqliteLeases
+from streamhouse.metadata.sqlite.pins import SqlitePins
 from streamhouse.metadata.sqlite.placements import SqlitePlacements
+from streamhouse.metadata.sqlite.replacements import SqliteReplacements
+from streamhouse.metadata.sqlite.restore import SqliteRestore
 from streamhouse.metadata.sqlite.segments import SqliteSegments
+from streamhouse.metadata.sqlite.sinks import SqliteSinks
 from streamhouse.metadata.sqlite.topics import SqliteTopics
 from streamhouse.metadata.sqlite.transfers import SqliteTransfers
 from streamhouse.metadata.sqlite.wal_objects import SqliteWalObjects
@@ -24,6 +28,8 @@ from streamhouse.runtime.clock import Clock
 class SqliteMetadataStore(
     SqliteTopics,
     SqliteSegments,
+    SqliteReplacements,
+    SqlitePins,
     SqliteLeases,
     SqliteCoordinators,
     SqliteGroups,
@@ -31,6 +37,8 @@ class SqliteMetadataStore(
     SqlitePlacements,
     SqliteTransfers,
     SqliteWalObjects,
+    SqliteSinks,
+    SqliteRestore,
 ):
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import grpc
 
-from streamhouse.client.peer import Peer
+from streamhouse.client.peer import NewSegment, Peer
 from streamhouse.model.errors import InvalidInput
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.grpc.calls import unary
 from streamhouse.wire.grpc import internal_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Internal"].full_name
-_TOPIC_ID_BYTES = 16
+_UUID_BYTES = 16
 
 
 class InternalService:
@@ -28,6 +28,8 @@ class InternalService:
             {
                 "Produce": unary(pb.ProduceRequest, self._produce),
                 "Fetch": unary(pb.FetchRequest, self._fetch),
+                "OffsetAt": unary(pb.OffsetAtRequest, self._offset_at),
+                "ReplaceSegments": unary(pb.ReplaceSegmentsRequest, self._replace_segments),
                 "Flush": unary(pb.FlushRequest, self._flush),
                 "NudgeTransfers": unary(pb.NudgeTransfersRequest, self._nudge_transfers),
             },
@@ -60,6 +62,29 @@ class InternalService:
             leader_epoch=fetched.leader_epoch,
         )
 
+    async def _offset_at(self, request: pb.OffsetAtRequest, timeout_ms: int) -> pb.OffsetAtResponse:
+        found = await self._local.offset_at(_partition(request.partition), request.timestamp_ms, timeout_ms=timeout_ms)
+        return pb.OffsetAtResponse(
+            offset=found.offset,
+            log_start_offset=found.log_start_offset,
+            committed_end=found.committed_end,
+            high_watermark=found.high_watermark,
+            uncommitted_bytes=found.uncommitted_bytes,
+            leader_epoch=found.leader_epoch,
+        )
+
+    async def _replace_segments(
+        self, request: pb.ReplaceSegmentsRequest, timeout_ms: int
+    ) -> pb.ReplaceSegmentsResponse:
+        await self._local.replace_segments(
+            _partition(request.partition),
+            _uuid("commit id", request.commit_id),
+            list(request.removed),
+            [_segment(segment) for segment in request.added],
+            timeout_ms=timeout_ms,
+        )
+        return pb.ReplaceSegmentsResponse()
+
     async def _flush(self, request: pb.FlushRequest, timeout_ms: int) -> pb.FlushResponse:
         committed_end = await self._local.flush(_partition(request.partition), timeout_ms=timeout_ms)
         return pb.FlushResponse(committed_end=committed_end)
@@ -70,6 +95,24 @@ class InternalService:
 
 
 def _partition(partition: pb.Partition) -> TopicPartition:
-    if len(partition.topic_id) != _TOPIC_ID_BYTES:
-        raise InvalidInput(f"a topic id has {_TOPIC_ID_BYTES} bytes, not {len(partition.topic_id)}")
-    return TopicPartition(UUID(bytes=partition.topic_id), partition.number)
+    return TopicPartition(_uuid("topic id", partition.topic_id), partition.number)
+
+
+def _uuid(what: str, data: bytes) -> UUID:
+    if len(data) != _UUID_BYTES:
+        raise InvalidInput(f"a {what} has {_UUID_BYTES} bytes, not {len(data)}")
+    return UUID(bytes=data)
+
+
+def _segment(segment: pb.Segment) -> NewSegment:
+    return NewSegment(
+        base_offset=segment.base_offset,
+        end_offset=segment.end_offset,
+        record_count=segment.record_count,
+        size_bytes=segment.size_bytes,
+        min_timestamp_ms=segment.min_timestamp_ms,
+        max_timestamp_ms=segment.max_timestamp_ms,
+        epoch=segment.epoch,
+        object_key=segment.object_key,
+        checksum=segment.checksum,
+    )

@@ -26,7 +26,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$streamhouse/wire/grpc/internal.proto\x12\x17streamhouse.internal.v1\"-\n\tPartition\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x0e\n\x06number\x18\x02 \x01(\x05\"l\n\x0eProduceRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x0c\"T\n\x0fProduceResponse\x12\x13\n\x0b\x62\x61se_offset\x18\x01 \x01(\x03\x12\x16\n\x0e\x61ppend_time_ms\x18\x02 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\"\x90\x01\n\x0c\x46\x65tchRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x11\n\tmax_bytes\x18\x03 \x01(\r\x12\x11\n\tmin_bytes\x18\x04 \x01(\r\x12\x13\n\x0bmax_wait_ms\x18\x05 \x01(\r\"h\n\rFetchResponse\x12\x0f\n\x07\x62\x61tches\x18\x01 \x01(\x0c\x12\x16\n\x0ehigh_watermark\x18\x02 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x03 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x05\"E\n\x0c\x46lushRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\"&\n\rFlushResponse\x12\x15\n\rcommitted_end\x18\x01 \x01(\x03\"\x17\n\x15NudgeTransfersRequest\"\x18\n\x16NudgeTransfersResponse2\x8b\x03\n\x08Internal\x12\\\n\x07Produce\x12\'.streamhouse.internal.v1.ProduceRequest\x1a(.streamhouse.internal.v1.ProduceResponse\x12V\n\x05\x46\x65tch\x12%.streamhouse.internal.v1.FetchRequest\x1a&.streamhouse.internal.v1.FetchResponse\x12V\n\x05\x46lush\x12%.streamhouse.internal.v1.FlushRequest\x1a&.streamhouse.internal.v1.FlushResponse\x12q\n\x0eNudgeTransfers\x12..streamhouse.internal.v1.NudgeTransfersRequest\x1a/.streamhouse.internal.v1.NudgeTransfersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$streamhouse/wire/grpc/internal.proto\x12\x17streamhouse.internal.v1\"-\n\tPartition\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x0e\n\x06number\x18\x02 \x01(\x05\"l\n\x0eProduceRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x0c\"T\n\x0fProduceResponse\x12\x13\n\x0b\x62\x61se_offset\x18\x01 \x01(\x03\x12\x16\n\x0e\x61ppend_time_ms\x18\x02 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\"\x90\x01\n\x0c\x46\x65tchRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x11\n\tmax_bytes\x18\x03 \x01(\r\x12\x11\n\tmin_bytes\x18\x04 \x01(\r\x12\x13\n\x0bmax_wait_ms\x18\x05 \x01(\r\"h\n\rFetchResponse\x12\x0f\n\x07\x62\x61tches\x18\x01 \x01(\x0c\x12\x16\n\x0ehigh_watermark\x18\x02 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x03 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x05\"^\n\x0fOffsetAtRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\x12\x14\n\x0ctimestamp_ms\x18\x02 \x01(\x12\"\xac\x01\n\x10OffsetAtResponse\x12\x13\n\x06offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x10log_start_offset\x18\x02 \x01(\x03\x12\x15\n\rcommitted_end\x18\x03 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03\x12\x19\n\x11uncommitted_bytes\x18\x05 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x06 \x01(\x05\x42\t\n\x07_offset\"\xc5\x01\n\x07Segment\x12\x13\n\x0b\x62\x61se_offset\x18\x01 \x01(\x03\x12\x12\n\nend_offset\x18\x02 \x01(\x03\x12\x14\n\x0crecord_count\x18\x03 \x01(\x03\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x18\n\x10min_timestamp_ms\x18\x05 \x01(\x12\x12\x18\n\x10max_timestamp_ms\x18\x06 \x01(\x12\x12\r\n\x05\x65poch\x18\x07 \x01(\x05\x12\x12\n\nobject_key\x18\x08 \x01(\t\x12\x10\n\x08\x63hecksum\x18\t \x01(\r\"\xa4\x01\n\x16ReplaceSegmentsRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\x12\x11\n\tcommit_id\x18\x02 \x01(\x0c\x12\x0f\n\x07removed\x18\x03 \x03(\t\x12/\n\x05\x61\x64\x64\x65\x64\x18\x04 \x03(\x0b\x32 .streamhouse.internal.v1.Segment\"\x19\n\x17ReplaceSegmentsResponse\"E\n\x0c\x46lushRequest\x12\x35\n\tpartition\x18\x01 \x01(\x0b\x32\".streamhouse.internal.v1.Partition\"&\n\rFlushResponse\x12\x15\n\rcommitted_end\x18\x01 \x01(\x03\"\x17\n\x15NudgeTransfersRequest\"\x18\n\x16NudgeTransfersResponse2\xe2\x04\n\x08Internal\x12\\\n\x07Produce\x12\'.streamhouse.internal.v1.ProduceRequest\x1a(.streamhouse.internal.v1.ProduceResponse\x12V\n\x05\x46\x65tch\x12%.streamhouse.internal.v1.FetchRequest\x1a&.streamhouse.internal.v1.FetchResponse\x12_\n\x08OffsetAt\x12(.streamhouse.internal.v1.OffsetAtRequest\x1a).streamhouse.internal.v1.OffsetAtResponse\x12t\n\x0fReplaceSegments\x12/.streamhouse.internal.v1.ReplaceSegmentsRequest\x1a\x30.streamhouse.internal.v1.ReplaceSegmentsResponse\x12V\n\x05\x46lush\x12%.streamhouse.internal.v1.FlushRequest\x1a&.streamhouse.internal.v1.FlushResponse\x12q\n\x0eNudgeTransfers\x12..streamhouse.internal.v1.NudgeTransfersRequest\x1a/.streamhouse.internal.v1.NudgeTransfersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,14 +43,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FETCHREQUEST']._serialized_end=453
   _globals['_FETCHRESPONSE']._serialized_start=455
   _globals['_FETCHRESPONSE']._serialized_end=559
-  _globals['_FLUSHREQUEST']._serialized_start=561
-  _globals['_FLUSHREQUEST']._serialized_end=630
-  _globals['_FLUSHRESPONSE']._serialized_start=632
-  _globals['_FLUSHRESPONSE']._serialized_end=670
-  _globals['_NUDGETRANSFERSREQUEST']._serialized_start=672
-  _globals['_NUDGETRANSFERSREQUEST']._serialized_end=695
-  _globals['_NUDGETRANSFERSRESPONSE']._serialized_start=697
-  _globals['_NUDGETRANSFERSRESPONSE']._serialized_end=721
-  _globals['_INTERNAL']._serialized_start=724
-  _globals['_INTERNAL']._serialized_end=1119
+  _globals['_OFFSETATREQUEST']._serialized_start=561
+  _globals['_OFFSETATREQUEST']._serialized_end=655
+  _globals['_OFFSETATRESPONSE']._serialized_start=658
+  _globals['_OFFSETATRESPONSE']._serialized_end=830
+  _globals['_SEGMENT']._serialized_start=833
+  _globals['_SEGMENT']._serialized_end=1030
+  _globals['_REPLACESEGMENTSREQUEST']._serialized_start=1033
+  _globals['_REPLACESEGMENTSREQUEST']._serialized_end=1197
+  _globals['_REPLACESEGMENTSRESPONSE']._serialized_start=1199
+  _globals['_REPLACESEGMENTSRESPONSE']._serialized_end=1224
+  _globals['_FLUSHREQUEST']._serialized_start=1226
+  _globals['_FLUSHREQUEST']._serialized_end=1295
+  _globals['_FLUSHRESPONSE']._serialized_start=1297
+  _globals['_FLUSHRESPONSE']._serialized_end=1335
+  _globals['_NUDGETRANSFERSREQUEST']._serialized_start=1337
+  _globals['_NUDGETRANSFERSREQUEST']._serialized_end=1360
+  _globals['_NUDGETRANSFERSRESPONSE']._serialized_start=1362
+  _globals['_NUDGETRANSFERSRESPONSE']._serialized_end=1386
+  _globals['_INTERNAL']._serialized_start=1389
+  _globals['_INTERNAL']._serialized_end=1999
 # @@protoc_insertion_point(module_scope)

@@ -1,9 +1,10 @@
 # fmt: off
 # ruff: noqa
 # mypy: disable-error-code="type-arg"
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -61,6 +62,68 @@ class FetchResponse(_message.Message):
     log_start_offset: int
     leader_epoch: int
     def __init__(self, batches: _Optional[bytes] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class OffsetAtRequest(_message.Message):
+    __slots__ = ("partition", "timestamp_ms")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    partition: Partition
+    timestamp_ms: int
+    def __init__(self, partition: _Optional[_Union[Partition, _Mapping]] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
+
+class OffsetAtResponse(_message.Message):
+    __slots__ = ("offset", "log_start_offset", "committed_end", "high_watermark", "uncommitted_bytes", "leader_epoch")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_END_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    UNCOMMITTED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    log_start_offset: int
+    committed_end: int
+    high_watermark: int
+    uncommitted_bytes: int
+    leader_epoch: int
+    def __init__(self, offset: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., committed_end: _Optional[int] = ..., high_watermark: _Optional[int] = ..., uncommitted_bytes: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class Segment(_message.Message):
+    __slots__ = ("base_offset", "end_offset", "record_count", "size_bytes", "min_timestamp_ms", "max_timestamp_ms", "epoch", "object_key", "checksum")
+    BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    RECORD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MIN_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_KEY_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    base_offset: int
+    end_offset: int
+    record_count: int
+    size_bytes: int
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    epoch: int
+    object_key: str
+    checksum: int
+    def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., record_count: _Optional[int] = ..., size_bytes: _Optional[int] = ..., min_timestamp_ms: _Optional[int] = ..., max_timestamp_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., object_key: _Optional[str] = ..., checksum: _Optional[int] = ...) -> None: ...
+
+class ReplaceSegmentsRequest(_message.Message):
+    __slots__ = ("partition", "commit_id", "removed", "added")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_ID_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    ADDED_FIELD_NUMBER: _ClassVar[int]
+    partition: Partition
+    commit_id: bytes
+    removed: _containers.RepeatedScalarFieldContainer[str]
+    added: _containers.RepeatedCompositeFieldContainer[Segment]
+    def __init__(self, partition: _Optional[_Union[Partition, _Mapping]] = ..., commit_id: _Optional[bytes] = ..., removed: _Optional[_Iterable[str]] = ..., added: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ...) -> None: ...
+
+class ReplaceSegmentsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class FlushRequest(_message.Message):
     __slots__ = ("partition",)

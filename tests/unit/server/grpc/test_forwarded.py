@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from log_parts.batches import real, sent
+from log_parts.compaction import store_rewritten
 from log_parts.engines import finishes
 from log_parts.waiting import until
 from peers.node import StoringNode, storing_node
 from peers.scripted import HUNG_MS, asking, connected, forever, listening
 from services.proxy import Proxy, proxy_before
 from streamhouse.broker.forwarding import Forwarder
-from streamhouse.client.peer import ANY_EPOCH, Peers, Produced
+from streamhouse.client.peer import ANY_EPOCH, EARLIEST, LATEST, NewSegment, Peers, Produced
 from streamhouse.format.batch import iter_headers
 from streamhouse.format.records import decode_records
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import (
     BatchTooLarge,
     CorruptBatch,
+    InvalidInput,
     NotLeader,
     OffsetOutOfRange,
     OutcomeUnknown,
@@ -143,6 +146,55 @@ async def test_a_fetch_that_waits_in_vain_is_answered_with_nothing() -> None:
 
         assert (fetched.batches, fetched.high_watermark) == (b"", 0)
         assert not node.leader._watchers
+
+
+async def test_a_time_is_looked_for_in_segments_and_in_what_is_in_none_yet() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        for timestamp_ms in (1_000, 2_000):
+            await client.produce(node.partition, real(b"a", b"b", timestamps=(timestamp_ms,) * 2), timeout_ms=HUNG_MS)
+            if timestamp_ms == 1_000:
+                await client.flush(node.partition, timeout_ms=HUNG_MS)
+        found = {
+            time: await client.offset_at(node.partition, time, timeout_ms=HUNG_MS)
+            for time in (EARLIEST, LATEST, 0, 1_001, 2_001)
+        }
+
+    assert {time: one.offset for time, one in found.items()} == {EARLIEST: 0, LATEST: 4, 0: 0, 1_001: 2, 2_001: None}
+    (ends,) = {(one.log_start_offset, one.committed_end, one.high_watermark) for one in found.values()}
+    assert ends == (0, 2, 4)
+    assert 60 < found[0].uncommitted_bytes < 200
+
+
+async def test_an_end_that_may_not_be_the_end_any_more_is_not_told() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        node.leader.is_local = False
+        node.leader.writable_until_ms = 0
+        for time in (EARLIEST, LATEST, 0):
+            with pytest.raises(NotLeader):
+                await client.offset_at(node.partition, time, timeout_ms=HUNG_MS)
+
+
+async def test_a_time_that_is_none_is_refused() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        with pytest.raises(InvalidInput, match="-3 is not a time"):
+            await client.offset_at(node.partition, -3, timeout_ms=HUNG_MS)
+
+
+async def test_segments_are_replaced_and_the_commit_id_tells_a_repeat() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        for value in (b"a", b"b"):
+            await client.produce(node.partition, real(value, value), timeout_ms=HUNG_MS)
+            await client.flush(node.partition, timeout_ms=HUNG_MS)
+        old = list(node.leader.segments)
+        row = await store_rewritten(node.running, old, lambda record: record.offset % 2 == 1, leader=node.leader)
+        new = NewSegment(**{name: value for name, value in asdict(row).items() if name != "created_at_ms"})
+        keys, commit_id = [segment.object_key for segment in old], uuid4()
+        for _ in range(2):
+            await client.replace_segments(node.partition, commit_id, keys, [new], timeout_ms=HUNG_MS)
+        with pytest.raises(StaleEpoch):
+            await client.replace_segments(node.partition, uuid4(), keys, [new], timeout_ms=HUNG_MS)
+
+        assert [segment.object_key for segment in node.leader.segments] == [row.object_key]
 
 
 async def test_a_flush_puts_everything_into_segments() -> None:

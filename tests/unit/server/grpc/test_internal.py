@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -10,7 +12,9 @@ from log_parts.engines import finishes
 from log_parts.waiting import until
 from peers.scripted import (
     FETCHED,
+    FOUND,
     HUNG_MS,
+    NEW_SEGMENT,
     PARTITION,
     PRODUCED,
     ScriptedPeer,
@@ -21,7 +25,7 @@ from peers.scripted import (
     raises,
 )
 from services.proxy import proxy_before
-from streamhouse.client.peer import ANY_EPOCH, Fetched
+from streamhouse.client.peer import ANY_EPOCH, LATEST, Fetched
 from streamhouse.model import errors
 from streamhouse.model.errors import BatchTooLarge, NotLeader, OutcomeUnknown, StreamHouseError, Unavailable
 from streamhouse.wire.grpc import error_kinds
@@ -58,6 +62,36 @@ async def test_a_fetch_arrives_as_it_was_sent_and_its_answer_comes_back() -> Non
     assert fetched == FETCHED
     assert (options["partition"], options["offset"]) == (PARTITION, 17)
     assert (options["max_bytes"], options["min_bytes"], options["max_wait_ms"]) == (1_000, 10, 500)
+
+
+async def test_a_time_arrives_and_what_is_at_it_comes_back() -> None:
+    peer = ScriptedPeer()
+    nothing = ScriptedPeer(found=replace(FOUND, offset=None))
+    async with asking(peer) as client, asking(nothing) as other:
+        found = await client.offset_at(PARTITION, LATEST, timeout_ms=HUNG_MS)
+        not_found = await other.offset_at(PARTITION, 2**40, timeout_ms=HUNG_MS)
+
+    ((what, options),) = peer.asked
+    assert (found, not_found) == (FOUND, nothing.found)
+    assert (what, options["partition"], options["timestamp_ms"]) == ("offset_at", PARTITION, LATEST)
+
+
+async def test_segments_to_replace_arrive_as_they_were_sent() -> None:
+    peer = ScriptedPeer()
+    commit_id = uuid4()
+    async with asking(peer) as client:
+        await client.replace_segments(PARTITION, commit_id, ["a", "b"], [NEW_SEGMENT] * 2, timeout_ms=HUNG_MS)
+
+    ((what, options),) = peer.asked
+    assert (what, options["partition"], options["commit_id"]) == ("replace_segments", PARTITION, commit_id)
+    assert (options["removed"], options["added"]) == (["a", "b"], [NEW_SEGMENT] * 2)
+
+
+async def test_segments_that_may_have_been_replaced_are_reported_as_such() -> None:
+    peer = ScriptedPeer(first=forever)
+    async with asking(peer) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.replace_segments(PARTITION, uuid4(), ["a"], [NEW_SEGMENT], timeout_ms=200)
 
 
 async def test_a_flush_and_a_nudge_arrive() -> None:

@@ -1,0 +1,33 @@
+-- Who writes a sink's next batch. forgotten_through: rows of batches up to this one have been removed.
+CREATE TABLE sinks (
+    sink_id TEXT NOT NULL PRIMARY KEY,
+    producer_id INTEGER NOT NULL,
+    producer_epoch INTEGER NOT NULL,
+    forgotten_through INTEGER NOT NULL DEFAULT -1,
+    used_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- A batch is begun when it has a row, and done when that has a time: then its records are in the log.
+CREATE TABLE sink_batches (
+    sink_id TEXT NOT NULL REFERENCES sinks (sink_id) ON DELETE CASCADE,
+    batch_id INTEGER NOT NULL,
+    manifest_key TEXT NOT NULL,
+    record_count INTEGER NOT NULL,
+    producer_id INTEGER NOT NULL,
+    producer_epoch INTEGER NOT NULL,
+    begun_at INTEGER NOT NULL,
+    claimed_at INTEGER NOT NULL,
+    done_at INTEGER,
+    PRIMARY KEY (sink_id, batch_id)
+) WITHOUT ROWID;
+
+CREATE INDEX sink_batches_under_way ON sink_batches (claimed_at) WHERE done_at IS NULL;
+CREATE INDEX sink_batches_by_age ON sink_batches (done_at);
+
+-- Staging objects that no batch may begin with any more.
+CREATE TABLE abandoned_objects (
+    object_key TEXT NOT NULL PRIMARY KEY,
+    abandoned_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX abandoned_objects_by_age ON abandoned_objects (abandoned_at);

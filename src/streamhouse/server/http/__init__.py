@@ -1,0 +1,1 @@
+"""The HTTP port: one listener, its routes from small modules."""

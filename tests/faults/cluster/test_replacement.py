@@ -1,0 +1,95 @@
+"""Segments replaced in a cluster: through any agent, and done once though the leader dies at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from node.cluster import Agent, Cluster
+from node.raw import RawConnection, build_batch
+from node.storage import Storage
+from node.wait import HUNG_SECONDS, eventually
+from planning_parts.compaction import prepare
+from streamhouse.client.planning import PlanningClient
+from streamhouse.model.buffer import Buffer
+
+BATCH, BATCHES = 10, 6
+END = BATCH * BATCHES
+
+
+class StoredObjects:
+    """The bucket, past the agents."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def get(self, key: str) -> bytes:
+        return self._storage.read_object(key)
+
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        self._storage.write_object(key, b"".join(parts))
+
+
+def filled_topic(cluster: Cluster) -> str:
+    topic = cluster.new_topic()
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1, config={"segment.ms": "50"})])[topic].result()
+    cluster.wait_led(topic)
+    leader = cluster.leader_of(topic, 0)
+    with RawConnection(leader.address) as raw, planning(leader) as client:
+        for start in range(0, END, BATCH):
+            batch = build_batch(*(b"%d" % offset for offset in range(start, start + BATCH)))
+            assert raw.produce(topic, batch).error_code == 0
+            eventually(lambda: client.segments(topic, 0).committed_end == start + BATCH, "a segment")  # noqa: B023
+    return topic
+
+
+def planning(*agents: Agent) -> PlanningClient:
+    return PlanningClient(",".join(agent.http for agent in agents), timeout_seconds=HUNG_SECONDS)
+
+
+def consumed(cluster: Cluster, topic: str, count: int) -> list[int]:
+    """The offsets of so many records, each of which must have its offset as its value."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader"})
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+        offsets: list[int] = []
+        while len(offsets) < count:
+            message = consumer.poll(HUNG_SECONDS)
+            assert message is not None, f"only {offsets} came"
+            if message.error() is None:
+                assert message.value() == b"%d" % message.offset()
+                offsets.append(message.offset())
+        return offsets
+    finally:
+        consumer.close()
+
+
+def test_any_agent_takes_a_replacement_and_it_outlives_its_leader(cluster: Cluster) -> None:
+    topic = filled_topic(cluster)
+    leader = cluster.leader_of(topic, 0)
+    objects = StoredObjects(cluster.storage)
+    left = sorted([*range(9, 40, 10), *range(40, 45), 59])
+    with planning(*cluster.others(leader)) as client:
+        old = client.segments(topic, 0).segments
+        first = prepare(client, topic, old[:4], left, objects=objects)
+        client.replace(first)
+        second = prepare(client, topic, old[4:], left, objects=objects)
+        with ThreadPoolExecutor(1) as thread:
+            replacing = thread.submit(client.replace, second)
+            leader.kill9()
+            leader.start()
+            replacing.result()
+        client.replace(first)
+        client.replace(second)
+        cluster.wait_led(topic)
+
+        current = client.segments(topic, 0)
+        assert [each.object_key for each in current.segments] == [
+            each.object_key for each in (*first.added, *second.added)
+        ]
+    assert consumed(cluster, topic, len(left)) == left
+    cluster.assert_sound()

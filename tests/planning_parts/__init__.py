@@ -1,0 +1,1 @@
+"""Reading as Spark does: by the planning API's word."""
