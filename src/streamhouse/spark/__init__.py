@@ -1,0 +1,1 @@
+"""Topics as Spark tables: needs the `spark` extra."""
