@@ -6,7 +6,7 @@ SWEEP ?= 200
 SOAK_SECONDS ?= 600
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h')
 
-.PHONY: help setup demo serve test test-long soak lint format bench clean system-packages
+.PHONY: help setup demo serve test test-long soak lint format bench bench-spark clean system-packages java
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -14,7 +14,9 @@ help: ## what can be made
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@echo "installing; the first time takes some minutes, most of them for Spark (450 MB)"
+	DIST_EXTRA_CONFIG=$(CURDIR)/tools/stored_wheels.cfg \
+		$(BIN)/python -m pip install --quiet --editable '.[spark,lake]' --group dev
 	touch $@
 
 setup: $(VENV)/.installed ## the virtual environment, with the compiled kernels and the development tools
@@ -22,7 +24,11 @@ setup: $(VENV)/.installed ## the virtual environment, with the compiled kernels 
 system-packages:
 	tools/install_debian_packages.sh
 
-demo: setup ## a node, 100,000 order events in and out, and a table of what happened
+java:
+	tools/install_debian_packages.sh java
+
+demo: setup ## a node, 100,000 order events in and out, a Spark pipeline over them, and a table of what happened
+	@$(MAKE) --no-print-directory java || echo "going on without Java: the pipeline is left out"
 	$(BIN)/python -m demo
 
 serve: setup ## a node on 127.0.0.1:9092, data in ./streamhouse-data
@@ -46,13 +52,16 @@ test: setup system-packages lint ## everything that must hold
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-long: setup system-packages ## the long sweeps and soaks
-	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults
+	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults tests/spark
 
 soak: setup system-packages ## random faults on a cluster for SOAK_SECONDS (default 600), from SWEEP_SEED
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest --timeout 0 -s tests/faults/cluster/test_random.py
 
 bench: setup system-packages ## figures, each beside a limit measured in the same run
 	$(BIN)/python -m bench
+
+bench-spark: setup java ## Spark's source, sink and jobs, each beside a limit measured in the same run
+	$(BIN)/python -m bench.spark
 
 clean:
 	rm -rf $(VENV) build bench/out

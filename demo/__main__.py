@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from demo.failure import DemoFailed
-from demo.report import make_table
+from demo.pipeline import PipelineOutcome
+from demo.report import make_revenue_table, make_table
 from demo.scenario import run
 
 _LEAST_RECORDS = 100
@@ -36,6 +37,9 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     console.print()
+    if isinstance(outcome.pipeline, PipelineOutcome):
+        console.print(make_revenue_table(outcome.pipeline))
+        console.print()
     console.print(make_table(outcome))
     return 0
 

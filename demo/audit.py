@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from confluent_kafka import Message
 
 from demo.failure import DemoFailed
 from demo.orders import Event
-from streamhouse.format.object_keys import SEGMENTS_PREFIX, parse_segment_key
+from streamhouse.format.object_keys import SEGMENTS_PREFIX, TOPICS_PREFIX, parse_segment_key
 from streamhouse.format.segment import FOOTER_BYTES, Footer, decode_footer
 
 _SHOWN = 3
@@ -58,22 +59,21 @@ class StoredSegments:
     raw_bytes: int
 
 
-def read_segments(objects: Path) -> StoredSegments:
-    """Reads every footer; a partition's segments must follow one another without a gap."""
+def read_segments(objects: Path, topic: str) -> StoredSegments:
+    """Reads every footer of the topic; a partition's segments must follow one another without a gap."""
     footers: list[Footer] = []
     stored_bytes = 0
-    ends: Counter[tuple[str, int]] = Counter()
-    for path in sorted((objects / SEGMENTS_PREFIX).rglob("*.strm")):
+    ends: Counter[int] = Counter()
+    for path in sorted((objects / SEGMENTS_PREFIX / _topic_id(objects, topic)).rglob("*.strm")):
         key = parse_segment_key(path.relative_to(objects).as_posix())
         assert key is not None
         size_bytes = path.stat().st_size
         with path.open("rb") as file:
             file.seek(size_bytes - FOOTER_BYTES)
             footer = decode_footer(file.read(), size_bytes)
-        partition = (str(key.topic_id), key.partition)
-        if footer.base_offset != ends[partition]:
-            raise DemoFailed(f"{path.name} does not begin where the segment before it ends, at {ends[partition]}")
-        ends[partition] = footer.end_offset
+        if footer.base_offset != ends[key.partition]:
+            raise DemoFailed(f"{path.name} does not begin where the segment before it ends, at {ends[key.partition]}")
+        ends[key.partition] = footer.end_offset
         footers.append(footer)
         stored_bytes += size_bytes
     return StoredSegments(
@@ -82,3 +82,11 @@ def read_segments(objects: Path) -> StoredSegments:
         stored_bytes=stored_bytes,
         raw_bytes=sum(footer.raw_bytes for footer in footers),
     )
+
+
+def _topic_id(objects: Path, topic: str) -> str:
+    """As the bucket itself has it, which describes every topic."""
+    for path in (objects / TOPICS_PREFIX).glob("*/*.json"):
+        if json.loads(path.read_text())["name"] == topic:
+            return path.parent.name
+    raise DemoFailed(f"the object store does not know the topic {topic!r}")

@@ -17,6 +17,7 @@ from demo.failure import DemoFailed
 
 # Small segments, so that they are written while one watches and not only at the end.
 SERVE_OPTIONS = ("--segment-bytes", "512KiB", "--segment-age", "2s")
+_FREE_PORTS = ("--kafka-port", "0", "--http-port", "0")
 _READY_SECONDS = 60
 _DRAIN_SECONDS = 90
 _SHOWN_LOG_LINES = 20
@@ -29,7 +30,7 @@ class ServedNode:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the process
         began = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "streamhouse", "serve", "--data-dir", data_dir, "--kafka-port", "0", *SERVE_OPTIONS],
+            [sys.executable, "-m", "streamhouse", "serve", "--data-dir", data_dir, *_FREE_PORTS, *SERVE_OPTIONS],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -39,20 +40,22 @@ class ServedNode:
             start_new_session=True,
         )
         try:
-            self.bootstrap = self._wait_ready()
+            addresses = self._wait_ready()
         except BaseException:
             self.kill()
             raise
+        self.bootstrap = addresses["kafka"]
+        self.endpoint = f"http://{addresses['http']}"
         self.start_seconds = time.perf_counter() - began
 
-    def _wait_ready(self) -> str:
+    def _wait_ready(self) -> dict[str, str]:
         assert self._process.stdout is not None
         readable, _, _ = select.select([self._process.stdout], [], [], _READY_SECONDS)
         line = self._process.stdout.readline() if readable else ""
         fields = dict(field.partition("=")[::2] for field in line.split()[1:])
-        if not line.startswith("ready ") or "kafka" not in fields:
+        if not line.startswith("ready ") or not {"kafka", "http"} <= fields.keys():
             raise DemoFailed(f"the node did not become ready\n{self.log()}")
-        return fields["kafka"]
+        return fields
 
     @property
     def is_running(self) -> bool:

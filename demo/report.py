@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
+from demo.pipeline import PipelineOutcome
 from demo.scenario import PACE_PER_SECOND, PARTITIONS, TOPIC, Outcome
 
 
@@ -45,8 +46,32 @@ def _rows(outcome: Outcome) -> list[tuple[str, str]]:
         ),
         ("WAL", f"{_megabytes(stopped.wal_bytes)} preallocated, files: {stopped.wal_files}"),
         ("node memory, processor time", f"{_megabytes(stopped.memory_bytes)}, {_seconds(stopped.cpu_seconds)}"),
+        ("pipeline on Spark", _pipeline(outcome.pipeline)),
         ("drained", f"{_seconds(stopped.seconds)}, exit code 0, {stored.records:,} records in the object store"),
     ]
+
+
+def make_revenue_table(outcome: PipelineOutcome) -> Table:
+    table = Table(title="Revenue, as the pipeline has it", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("region", "currency"):
+        table.add_column(heading)
+    for heading in ("orders", "revenue", "minutes", "per minute"):
+        table.add_column(heading, justify="right")
+    for (region, currency), sales in outcome.regions.items():
+        revenue, minutes = sales.cents / 100, sales.minutes
+        table.add_row(
+            region, currency, f"{sales.orders:,}", f"{revenue:,.2f}", f"{minutes:,}", f"{revenue / minutes:,.2f}"
+        )
+    return table
+
+
+def _pipeline(outcome: PipelineOutcome | str) -> str:
+    if isinstance(outcome, str):
+        return f"left out: {outcome}"
+    return (
+        f"{outcome.orders:,} orders to {outcome.rows:,} sums per minute and region in {_seconds(outcome.seconds)}, "
+        f"Spark's start included; equal to what the orders say, {outcome.dead_letters:,} dead letters"
+    )
 
 
 def _rate(records: int, size_bytes: float, seconds: float) -> str:

@@ -17,8 +17,10 @@ from demo.consuming import Tail, read_all
 from demo.failure import DemoFailed
 from demo.node import ServedNode
 from demo.orders import Event, make_orders
+from demo.pipeline import DEAD_LETTER_TOPIC, PipelineOutcome, run_pipeline, why_not
 from demo.producing import OrderProducer
 from demo.progress import Meter, meter
+from demo.revenue import RESULT_TOPIC
 
 TOPIC = "orders"
 PARTITIONS = 4
@@ -53,17 +55,19 @@ class Outcome:
     read_seconds: float
     stopped: Stopped
     reread_seconds: float
+    pipeline: PipelineOutcome | str
 
 
 def run(data_dir: Path, count: int, console: Console) -> Outcome:
-    """Everything, or DemoFailed with what did not hold."""
+    """Everything, or DemoFailed with what did not hold. `Outcome.pipeline` says why it was left out, if it was."""
     events = make_orders(count)
     paced = min(_MOST_PACED, int(count * _PACED_FRACTION))
     first, fast_events, paced_events = events[0], events[1 : count - paced], events[count - paced :]
     node = ServedNode(data_dir)
     try:
         console.print(f"node ready at {node.bootstrap}, data in {data_dir}")
-        _create_topic(node.bootstrap)
+        # The orders are of a day long past, which the usual retention would delete.
+        _create_topics(node.bootstrap, NewTopic(TOPIC, PARTITIONS, 1, config={"retention.ms": "-1"}))
         producer = OrderProducer(node.bootstrap, TOPIC)
         producer.send_first(first)
         with meter(console, "produce, as fast as it goes", len(fast_events)) as progress:
@@ -81,6 +85,7 @@ def run(data_dir: Path, count: int, console: Console) -> Outcome:
     again = ServedNode(data_dir)
     try:
         reread_seconds = _read_back(again.bootstrap, events, console, "consume after the restart")
+        pipeline = _run_pipeline(again, events, console)
         again.stop()
     finally:
         again.kill()
@@ -95,13 +100,25 @@ def run(data_dir: Path, count: int, console: Console) -> Outcome:
         read_seconds=read_seconds,
         stopped=stopped,
         reread_seconds=reread_seconds,
+        pipeline=pipeline,
     )
 
 
-def _create_topic(bootstrap: str) -> None:
+def _run_pipeline(node: ServedNode, events: Sequence[Event], console: Console) -> PipelineOutcome | str:
+    """What came of it, or why it was left out."""
+    if missing := why_not():
+        console.print(f"the pipeline is left out: {missing}")
+        return missing
+    result = NewTopic(RESULT_TOPIC, 1, 1, config={"cleanup.policy": "compact"})
+    _create_topics(node.bootstrap, result, NewTopic(DEAD_LETTER_TOPIC, 1, 1))
+    return run_pipeline(node.endpoint, node.bootstrap, events, console)
+
+
+def _create_topics(bootstrap: str, *topics: NewTopic) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+        for created in admin.create_topics(list(topics)).values():
+            created.result(30)
     except KafkaException as problem:
         raise DemoFailed(f"cannot create the topic: {problem.args[0].str()}") from None
 
@@ -131,7 +148,7 @@ def _stop(node: ServedNode, data_dir: Path, count: int) -> Stopped:
     wal_files = [path.stat().st_size for path in (data_dir / "wal").glob("*.wal")]
     memory_bytes, cpu_seconds = node.memory_bytes(), node.cpu_seconds()
     seconds = node.stop()
-    after = read_segments(data_dir / "objects")
+    after = read_segments(data_dir / "objects", TOPIC)
     if after.records != count:
         raise DemoFailed(f"the drained node left {after.records:,} of {count:,} records in the object store")
     return Stopped(
@@ -149,7 +166,7 @@ def _wait_for_segments(objects: Path) -> StoredSegments:
     """What the running node has uploaded by itself; its first segment is due by age, if not by size."""
     deadline = time.monotonic() + _UPLOAD_SECONDS
     while time.monotonic() < deadline:
-        segments = read_segments(objects)
+        segments = read_segments(objects, TOPIC)
         if segments.count:
             return segments
         time.sleep(0.05)

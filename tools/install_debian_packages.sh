@@ -1,23 +1,30 @@
 #!/bin/sh
-# Installs what the tests' real servers and fault tools need, if it is missing. Safe to run again and again.
+# Installs what the tests' real servers, the fault tools and Spark need, if it is missing; with the argument `java`, only
+# what Spark needs. Safe to run again and again.
 set -eu
 
+wanted="${1:-everything}"
 packages=""
 
 need() { # need COMMAND PACKAGE: the package, unless the command is there
     command -v "$1" >/dev/null 2>&1 || packages="$packages $2"
 }
 
-# Debian keeps the PostgreSQL server off the PATH, in a directory per version.
-set -- /usr/lib/postgresql/*/bin/postgres
-if [ ! -x "$1" ] && ! command -v postgres >/dev/null 2>&1; then
-    # Only the server: no cluster of the system's own is wanted.
-    packages="$packages postgresql"
+if [ ! -x "${JAVA_HOME:-}/bin/java" ]; then
+    need java openjdk-17-jre-headless
 fi
-need kcat kcat
-need strace strace
-need faketime faketime
-need ip iproute2
+if [ "$wanted" = everything ]; then
+    # Debian keeps the PostgreSQL server off the PATH, in a directory per version.
+    set -- /usr/lib/postgresql/*/bin/postgres
+    if [ ! -x "$1" ] && ! command -v postgres >/dev/null 2>&1; then
+        # Only the server: no cluster of the system's own is wanted.
+        packages="$packages postgresql"
+    fi
+    need kcat kcat
+    need strace strace
+    need faketime faketime
+    need ip iproute2
+fi
 
 if [ -z "$packages" ]; then
     exit 0
@@ -34,8 +41,12 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 1
 fi
 
-echo "installing$packages"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
+# Releases after Debian 12 have newer ones instead, which Spark runs on as well.
+if ! apt-cache show openjdk-17-jre-headless >/dev/null 2>&1; then
+    packages=$(echo "$packages" | sed 's/openjdk-17-jre-headless/default-jre-headless/')
+fi
+echo "installing$packages"
 # shellcheck disable=SC2086 # the list is to be split
 apt-get install -q -y --no-install-recommends $packages

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,16 @@ RECORDS = 5_000
 _HUNG_SECONDS = 240
 
 
-def run_demo(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "demo", *map(str, arguments)]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=_HUNG_SECONDS, check=False)
+def run_demo(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "demo", *map(str, arguments)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=_HUNG_SECONDS,
+        check=False,
+        env={**os.environ, **environment},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +65,29 @@ def test_the_table_says_what_happened(demo: tuple[subprocess.CompletedProcess[st
     for what in ("acknowledged at 1,000/s", "end to end at 1,000/s"):
         assert re.search(r"^p50 [\d.]+ ms, p99 [\d.]+ ms over 500 events$", rows[what])
     assert re.search(r"^[1-9]\d* \([1-9]\d* while running, \d+ by the drain\)$", rows["segments written"])
+    assert re.search(
+        r"^5,000 orders to [1-9]\d* sums per minute and region in [\d.]+ s, Spark's start included; "
+        r"equal to what the orders say, 0 dead letters$",
+        rows["pipeline on Spark"],
+    )
     assert {"node ready after", "segment sizes", "WAL", "node memory, processor time"} <= rows.keys()
+
+
+def test_the_revenue_of_every_region_is_shown(demo: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    _, _, output = demo[0].stdout.partition("Revenue, as the pipeline has it")
+    revenue = [line.split() for line in output.partition("What happened")[0].splitlines()]
+    orders = {cells[0]: int(cells[2].replace(",", "")) for cells in revenue if len(cells) == 6 and cells[0] != "region"}
+
+    events = [json.loads(event.value) for event in make_orders(RECORDS)]
+    assert orders == Counter(order["country"] for order in events if order["status"] != "cancelled")
+
+
+def test_without_java_the_pipeline_is_left_out_and_the_demo_says_so(tmp_path: Path) -> None:
+    finished = run_demo("--records", 100, JAVA_HOME=str(tmp_path))
+
+    assert finished.returncode == 0, finished.stderr
+    assert table_rows(finished.stdout)["pipeline on Spark"] == "left out: there is no Java on this machine"
+    assert "Revenue" not in finished.stdout
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(
@@ -64,13 +96,14 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(
     lines = demo[0].stdout.splitlines()
     assert "produce, as fast as it goes: 4,499 of 4,499" in lines
     assert "consume after the restart: 5,000 of 5,000" in lines
+    assert "revenue per minute and region: 5,000 of 5,000" in lines
     assert "\x1b" not in demo[0].stdout
 
 
 def test_the_object_store_holds_every_event_after_the_demo(
     demo: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    stored = read_segments(demo[1] / "objects")
+    stored = read_segments(demo[1] / "objects", "orders")
     assert stored.records == RECORDS
     assert 0 < stored.stored_bytes < stored.raw_bytes
 

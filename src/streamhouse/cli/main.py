@@ -32,6 +32,8 @@ _COMMANDS = {
     "consume": "streamhouse.cli.consume",
     "segment": "streamhouse.cli.segment",
     "wal": "streamhouse.cli.wal",
+    "pipeline": "streamhouse.cli.pipeline",
+    "maintain": "streamhouse.cli.maintain",
     "bench": "streamhouse.cli.bench",
 }
 

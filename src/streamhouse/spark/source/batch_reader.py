@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.spark.connections import planning_client, settle_memory
 from streamhouse.spark.source.catalog import Catalog
-from streamhouse.spark.source.connections import planning_client, settle_memory
 from streamhouse.spark.source.data_loss import DataLoss
 from streamhouse.spark.source.options import SourceOptions
 from streamhouse.spark.source.planner import ScanPlanner, WantedRange

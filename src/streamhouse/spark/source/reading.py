@@ -17,8 +17,8 @@ from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import NotFound, OffsetOutOfRange, StorageUnavailable, Unavailable
 from streamhouse.runtime.pause import pause_ms
 from streamhouse.runtime.retry import backoff_ms
+from streamhouse.spark.connections import planning_client
 from streamhouse.spark.options import Connection
-from streamhouse.spark.source.connections import planning_client
 from streamhouse.spark.source.data_loss import DataLoss
 from streamhouse.spark.source.options import SourceOptions
 from streamhouse.spark.source.presigned import get_url_range

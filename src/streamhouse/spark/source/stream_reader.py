@@ -16,8 +16,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from streamhouse.spark.connections import settle_memory
 from streamhouse.spark.source.batch_reader import check_schema
-from streamhouse.spark.source.connections import settle_memory
 from streamhouse.spark.source.options import SourceOptions
 from streamhouse.spark.source.positions import STARTED_AT, OffsetsJson, json_of, offsets_of
 from streamhouse.spark.source.reading import TaskReader
