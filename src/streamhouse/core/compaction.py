@@ -8,9 +8,9 @@ from typing import Protocol
 from streamhouse.core.merging import Part
 
 # A part of a partition's keys small enough for one worker, with the copies that finding the latest of each takes.
-_BUCKET_BYTES = 256 * 2**20
+_BUCKET_BYTES = 64 * 2**20
 # Less than this is not worth a task of its own, even if a core is idle.
-_SMALLEST_BUCKET_BYTES = 16 * 2**20
+_SMALLEST_BUCKET_BYTES = 8 * 2**20
 
 
 class CleanableSegment(Protocol):

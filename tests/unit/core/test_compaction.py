@@ -44,7 +44,7 @@ def test_the_smallest_rest_of_a_segment_still_weighs_something() -> None:
 
 def test_keys_are_divided_so_that_a_part_fits_and_every_core_has_one() -> None:
     assert bucket_count(0, parallelism=8) == 1
-    assert bucket_count(10 * MIB, parallelism=8) == 1
-    assert bucket_count(64 * MIB, parallelism=8) == 4
-    assert bucket_count(1024 * MIB, parallelism=8) == 8
-    assert bucket_count(100 * 1024 * MIB, parallelism=8) == 400
+    assert bucket_count(8 * MIB, parallelism=8) == 1
+    assert bucket_count(32 * MIB, parallelism=8) == 4
+    assert bucket_count(512 * MIB, parallelism=8) == 8
+    assert bucket_count(100 * 1024 * MIB, parallelism=8) == 1600
