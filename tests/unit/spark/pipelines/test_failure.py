@@ -1,10 +1,11 @@
-"""One line out of the many in which Spark says what went wrong."""
+"""One line out of the many in which Spark says what went wrong, and whether to try again."""
 
 from __future__ import annotations
 
 import pytest
 
-from streamhouse.spark.pipelines.failure import explain
+from streamhouse.model.errors import NotFound, StreamHouseError, Unavailable
+from streamhouse.spark.pipelines.failure import as_error
 
 _PLAIN = """\
 [STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [DIVIDE_BY_ZERO] Division by zero. Use \
@@ -26,13 +27,19 @@ Identifier: revenue [id = 1, runId = 2]"""
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "kind", "expected"),
     [
-        (_PLAIN, "Division by zero. Use `try_divide` to tolerate divisor being 0."),
-        (_PYTHON, "NotFound: there is no topic 'orders'"),
-        ("something else\nand more", "something else"),
-        ("", ""),
+        (_PLAIN, Unavailable, "revenue: Division by zero. Use `try_divide` to tolerate divisor being 0."),
+        (_PYTHON, NotFound, "revenue: there is no topic 'orders'"),
+        (_PYTHON.replace("streamhouse.model.errors.NotFound", "OSError"), Unavailable, "revenue: OSError: there is no"),
+        ("something else\nand more", Unavailable, "revenue: something else"),
     ],
 )
-def test_the_reason_is_one_line(text: str, expected: str) -> None:
-    assert explain(RuntimeError(text)) == expected
+def test_the_reason_is_one_line_and_of_the_kind_that_was_raised(
+    text: str, kind: type[StreamHouseError], expected: str
+) -> None:
+    error = as_error("revenue", RuntimeError(text))
+
+    assert type(error) is kind
+    assert str(error).startswith(expected)
+    assert "\n" not in str(error)

@@ -20,7 +20,7 @@ def report(**changes: Any) -> dict[str, Any]:
             {"numRowsTotal": 5, "numRowsDroppedByWatermark": 0},
         ],
         "sources": [
-            {"description": "streamhouse", "endOffset": {"orders": {"0": 50, "1": 40}}},
+            {"description": "streamhouse", "endOffset": {"orders": {"0": 50, "1": 40}, "@start": {"orders": {"0": 0}}}},
             {"description": "FileStreamSource", "endOffset": {"logOffset": 3}},
         ],
         "observedMetrics": {"output": {"rows": 21}},
