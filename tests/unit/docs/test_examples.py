@@ -28,9 +28,10 @@ def run(code: str, bootstrap: str = _DEFAULT_ADDRESS) -> dict[str, object]:
 
 
 def test_the_pages_have_the_examples_that_are_run_here() -> None:
-    assert [sorted(set(re.findall(r"confluent_kafka|aiokafka|Broker", code))) for code in README] == [
+    assert [sorted(set(re.findall(r"confluent_kafka|aiokafka|Broker|spark", code))) for code in README] == [
         ["confluent_kafka"],
         ["aiokafka"],
+        ["spark"],  # run in tests/spark/test_readme.py
         ["Broker", "confluent_kafka"],
     ]
     assert len(GETTING_STARTED) == 2
@@ -45,7 +46,7 @@ def test_the_clients_of_the_readme_read_what_they_wrote(
 
 
 def test_the_tests_of_the_readme_pass(streamhouse_broker: Broker) -> None:
-    tests = run(README[2])
+    tests = run(README[3])
     tests["test_my_service_sends_an_order"](streamhouse_broker)  # type: ignore[operator]
     tests["test_my_service_survives_a_crash_of_the_broker"]()  # type: ignore[operator]
 
