@@ -20,7 +20,16 @@ from compat.record import Record
 from node.wait import eventually
 from spark_parts.driver import START_SECONDS, Driver, Hold
 from spark_parts.nodes import SparkNode
-from spark_parts.pipelines import create_topics, facts_of, finish, json_records, latest_values, pipeline_of, start_once
+from spark_parts.pipelines import (
+    create_topics,
+    facts_of,
+    finish,
+    json_records,
+    json_values,
+    latest_values,
+    pipeline_of,
+    start_once,
+)
 from spark_parts.rows import consume, produce
 from spark_parts.session import HEAP, MASTER, QUICK_JAVA
 from streamhouse.cli.main import run as run_command
@@ -183,6 +192,34 @@ def test_files_are_streams_or_reference_data_and_a_query_that_fails_is_started_a
     (letter,) = consume(embedded_node.bootstrap, "bad-lines")
     assert letter.value == b'{"id": "one"}'
     assert facts_of(letter)["file"].endswith("/lines/1.json")
+
+
+_OF_A_TABLE = """
+    name: prices
+    endpoint: ${ENDPOINT}
+    checkpoint: checkpoint
+    dead_letter: bad-prices
+    sources:
+      - {name: prices, table: prices, stream: true, schema: "sku STRING, cents BIGINT"}
+    sinks:
+      - {name: latest, from: prices, topic: latest-prices, key: sku, mode: update}
+"""
+
+
+def test_a_table_can_be_a_stream_of_its_changes(spark: SparkSession, embedded_node: SparkNode, tmp_path: Path) -> None:
+    bootstrap = embedded_node.bootstrap
+    create_topics(bootstrap, "prices", "latest-prices", "bad-prices")
+    changes = [("a", 1), ("b", 2), ("a", 3)]
+    produce(bootstrap, "prices", json_records([{"sku": sku, "cents": cents} for sku, cents in changes], key="sku"))
+    produce(bootstrap, "prices", [Record(key=b"gone", value=b"{}"), Record(key=b"gone", value=None)])
+
+    finish(start_once(spark, pipeline_of(_OF_A_TABLE, tmp_path, ENDPOINT=embedded_node.endpoint)))
+
+    assert sorted((each["sku"], each["cents"]) for each in json_values(bootstrap, "latest-prices")) == [
+        ("a", 3),
+        ("b", 2),
+    ]
+    assert consume(bootstrap, "bad-prices") == [], "a deletion is not a bad record"
 
 
 _TO_LAKES = """

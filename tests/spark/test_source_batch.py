@@ -15,7 +15,6 @@ from confluent_kafka import TopicPartition
 
 from compat.record import Record
 from node.wait import HUNG_SECONDS
-from spark_parts.driver import Driver
 from spark_parts.nodes import SparkNode
 from spark_parts.rows import Row, consume, produce, produce_with_every_codec, rows_of, varied_records
 
@@ -181,32 +180,3 @@ def test_json_values_become_columns_in_one_call(spark: SparkSession, embedded_no
         (None, None, 1),
         (2, "us", 2),
     ]
-
-
-ON_A_CLUSTER = """
-    import sys
-    from spark_parts.session import session_conf
-    from streamhouse.spark.session import open_session
-
-    endpoint, topic, directory = sys.argv[1:]
-    conf = {**session_conf(f"{directory}/warehouse"), "spark.executor.memory": "512m"}
-    spark = open_session("cluster", master="local-cluster[2,1,1024]", conf=conf)
-    options = {"endpoint": endpoint, "subscribe": topic, "includeHeaders": "true", "startingOffsets": "earliest"}
-    spark.read.format("streamhouse").options(minPartitions="4", **options).load().write.parquet(f"{directory}/batch")
-    stream = spark.readStream.format("streamhouse").options(maxOffsetsPerTrigger="400", **options).load()
-    writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{directory}/checkpoint")
-    writing.trigger(availableNow=True).start(f"{directory}/stream").awaitTermination()
-    spark.stop()
-"""
-
-
-def test_nothing_depends_on_sharing_a_process(spark: SparkSession, service_node: SparkNode, tmp_path: Path) -> None:
-    """On executors of their own, from PostgreSQL and S3, as a batch and as a stream."""
-    topic = service_node.new_topic(3)
-    produce_with_every_codec(service_node.bootstrap, topic, varied_records(600))
-    service_node.wait_in_segments(topic, 300)
-    with Driver(tmp_path, ON_A_CLUSTER, service_node.endpoint, topic, str(tmp_path)) as driver:
-        driver.finish()
-    everything = consume(service_node.bootstrap, topic)
-    assert rows_of(spark.read.parquet(f"{tmp_path}/batch")) == everything
-    assert rows_of(spark.read.parquet(f"{tmp_path}/stream")) == everything

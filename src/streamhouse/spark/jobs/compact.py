@@ -57,7 +57,7 @@ def _compacted(topics: Sequence[TopicAnswer], named: Collection[str]) -> list[To
         if topic not in compacted:
             raise InvalidConfig(
                 f"topic {topic.name!r} has cleanup.policy={topic.config['cleanup.policy']}, so it is not compacted",
-                hint=f"`streamhouse topic alter {topic.name} --set cleanup.policy=compact` changes that",
+                hint=f"`streamhouse topic alter {topic.name} --config cleanup.policy=compact` changes that",
             )
     return compacted
 
