@@ -28,8 +28,8 @@ LOW_LATENCY: Mapping[str, str] = {
     "spark.sql.streaming.pollingDelay": "2ms",
     "spark.sql.adaptive.enabled": "false",
 }
-"""For short micro-batches with a checkpoint on a local disk. A crash of the machine, not of the process, can cost the
-checkpoint its last batches, which then run again: sinks that know a batch by its id are not hurt."""
+"""For short micro-batches with a checkpoint on a local disk. Its files have no checksums then: Spark syncs none of them
+to the disk in any case, and what a crash of the machine, not of the process, did to one may go unnoticed."""
 
 _LOCAL = re.compile(r"local(\[(?P<cores>\*|\d+)(?P<tries>,\d+)?\])?|local-cluster\[.*\]")
 _TASK_TRIES = 4
@@ -53,6 +53,8 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
     if is_local:
         # Workers are to be what this process is, with the packages that it has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Else what listens besides the driver, such as a local cluster's workers, takes the machine's own address.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = _combine({**_settings(), **(_local_settings(master) if is_local else {})}, conf or {})
     builder = SparkSession.builder.appName(app_name).master(_with_retries(master))
     for name, value in settings.items():

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
-from streamhouse.spark.pipelines.inputs import EmptyInputs
+from streamhouse.spark.pipelines.inputs import EmptyInputs, record_options
 from streamhouse.spark.pipelines.model import (
     FileSource,
     OutputMode,
@@ -33,6 +33,7 @@ from streamhouse.spark.pipelines.problems import Problems, did_you_mean
 from streamhouse.spark.pipelines.records import ORIGIN, parse_ddl
 from streamhouse.spark.pipelines.sinks.open import open_sink
 from streamhouse.spark.pipelines.views import ViewBuilder
+from streamhouse.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,7 @@ _POSITION = re.compile(r"\bline (\d+),? pos (\d+)")
 _CONDITION = re.compile(r"^\s*\[[A-Z_.]+\]\s*")
 _STATE = re.compile(r"\s*SQLSTATE: .*", re.DOTALL)
 _LONGEST_MESSAGE = 400
+_ANSWER_SECONDS = 10.0
 
 
 def check_pipeline(session: SparkSession, pipeline: Pipeline, *, offline: bool = False) -> None:
@@ -74,7 +76,7 @@ def _check_topics(pipeline: Pipeline, problems: Problems) -> None:
     if not wanted:
         return
     try:
-        with PlanningClient(pipeline.endpoint) as client:
+        with PlanningClient(pipeline.endpoint, timeout_seconds=_ANSWER_SECONDS) as client:
             known = [topic.name for topic in client.topics()]
     except StreamHouseError as problem:
         problems.add(pipeline.endpoint_line, f"cannot ask {pipeline.endpoint} for its topics: {problem}")
@@ -118,6 +120,9 @@ class _Analysis:
             except InvalidConfig as error:
                 self._fail(source.name, source.schema.line, str(error))
                 return
+        if isinstance(source, TopicSource):
+            options = record_options(self._pipeline, source, streaming=source.is_stream)
+            self._try(source.name, source.line, lambda: SourceOptions.parse(options))
         line = source.watermark.line if source.watermark else source.line
         self._try(source.name, line, lambda: self._builder.add_source(source))
 

@@ -37,16 +37,10 @@ class RealInputs:
         self._pipeline = pipeline
 
     def records(self, source: TopicSource, *, streaming: bool) -> DataFrame:
-        options: dict[str, str] = {
-            "endpoint": self._pipeline.endpoint,
-            "subscribe": source.topic,
-            "startingOffsets": source.start.value if streaming else "earliest",
-            "includeHeaders": "true",
-        }
-        if streaming and source.max_records is not None:
-            options["maxOffsetsPerTrigger"] = str(source.max_records)
         reader = self._session.readStream if streaming else self._session.read
-        return reader.format("streamhouse").options(**{**options, **self._pipeline.options, **source.options}).load()
+        return (
+            reader.format("streamhouse").options(**record_options(self._pipeline, source, streaming=streaming)).load()
+        )
 
     def files(self, source: FileSource, schema: StructType) -> DataFrame:
         reader = self._session.readStream if source.is_stream else self._session.read
@@ -74,6 +68,19 @@ class EmptyInputs:
     def _empty(self, schema: StructType, *, streaming: bool) -> DataFrame:
         reader = self._session.readStream.format("rate").load() if streaming else self._session.range(0)
         return reader.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields))
+
+
+def record_options(pipeline: Pipeline, source: TopicSource, *, streaming: bool) -> dict[str, str]:
+    """The data source's; the user's own count before the pipeline's."""
+    options = {
+        "endpoint": pipeline.endpoint,
+        "subscribe": source.topic,
+        "startingOffsets": source.start.value if streaming else "earliest",
+        "includeHeaders": "true",
+    }
+    if streaming and source.max_records is not None:
+        options["maxOffsetsPerTrigger"] = str(source.max_records)
+    return {**options, **pipeline.options, **source.options}
 
 
 def tells_malformed(source: FileSource) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from streamhouse.client.planning import PlanningClient
@@ -28,7 +29,7 @@ from streamhouse.spark.pipelines.sinks.open import open_sink
 from streamhouse.spark.pipelines.sinks.parquet import ParquetFiles
 from streamhouse.spark.pipelines.sinks.topic import RecordWriter
 from streamhouse.spark.pipelines.sinks.writer import BatchId, BatchWriter, Refusal
-from streamhouse.spark.pipelines.views import ViewBuilder, Views
+from streamhouse.spark.pipelines.views import ViewBuilder
 from streamhouse.wire.http.planning import LATEST, OffsetQuestion
 
 if TYPE_CHECKING:
@@ -96,7 +97,6 @@ class PipelineRun:
         self._queries: dict[str, _Query] = {}
         self._errors: dict[str, StreamHouseError] = {}
         self._refused = 0
-        self._client = PlanningClient(pipeline.endpoint, timeout_seconds=_LAG_TIMEOUT_SECONDS)
 
     @property
     def guarantees(self) -> dict[str, Guarantee]:
@@ -112,15 +112,18 @@ class PipelineRun:
         """InvalidPipeline before anything is read if it cannot run."""
         check_pipeline(self._session, self.pipeline)
         loader = FunctionLoader(self.pipeline.directory)
-        views = ViewBuilder(self._session, self.pipeline, RealInputs(self._session, self.pipeline), loader.find).build()
-        loader.send(self._session)
         try:
-            self._start_all(views)
+            self._start_all(loader)
+        except PySparkException as error:
+            self.stop(grace_ms=0)
+            raise as_error(self.pipeline.name, error) from error
         except BaseException:
             self.stop(grace_ms=0)
             raise
 
-    def _start_all(self, views: Views) -> None:
+    def _start_all(self, loader: FunctionLoader) -> None:
+        views = ViewBuilder(self._session, self.pipeline, RealInputs(self._session, self.pipeline), loader.find).build()
+        loader.send(self._session)
         for sink in self.pipeline.sinks:
             rows = views.rows[sink.rows_of].drop(ORIGIN)
             self._start(sink.name, sink.guarantee, open_sink(sink, self.pipeline, self._show_rows), rows, sink.mode)
@@ -162,8 +165,6 @@ class PipelineRun:
                 query.query.stop()
         except Py4JError as error:
             raise _java_died() from error
-        finally:
-            self._client.close()
 
     def _mend(self, query: _Query) -> bool:
         """False if it has failed for good."""
@@ -260,7 +261,8 @@ class PipelineRun:
             return {}
         questions = [OffsetQuestion(topic=topic, partition=int(part), timestamp_ms=LATEST) for topic, part in wanted]
         try:
-            answers = self._client.offsets(questions)
+            with PlanningClient(self.pipeline.endpoint, timeout_seconds=_LAG_TIMEOUT_SECONDS) as client:
+                answers = client.offsets(questions)
         except StreamHouseError:
             return {}
         latest: dict[str, dict[str, int]] = {}

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.spark.pipelines.model import RecordFormat, TopicSink
 from streamhouse.spark.pipelines.sinks.writer import BatchId, Refusal
+from streamhouse.spark.sink.options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,6 +25,7 @@ class RecordWriter:
         self._options = {"endpoint": endpoint, "topic": topic, **options}
 
     def shape(self, rows: DataFrame) -> DataFrame:
+        SinkOptions.parse(self._options)
         if "value" not in rows.columns:
             raise InvalidConfig("a raw topic sink needs a column 'value'", hint=f"there are {', '.join(rows.columns)}")
         return rows.select(*(name for name in _RECORD_COLUMNS if name in rows.columns))
@@ -42,5 +44,6 @@ class TopicWriter(RecordWriter):
     def shape(self, rows: DataFrame) -> DataFrame:
         if self._sink.format is RecordFormat.RAW:
             return super().shape(rows)
+        SinkOptions.parse(self._options)
         key = F.lit(None).cast("binary") if self._sink.key is None else F.expr(self._sink.key).cast("string")
         return rows.select(key.cast("binary").alias("key"), F.to_json(F.struct("*")).cast("binary").alias("value"))
