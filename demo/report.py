@@ -33,6 +33,7 @@ def _rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("consume from memory", _rate(events, value_bytes, outcome.read_seconds)),
         ("consume from segments, restarted", _rate(events, value_bytes, outcome.reread_seconds)),
         ("verified", f"{events:,} events came back exactly once and equal, both times"),
+        *_pipeline_rows(outcome.pipeline),
         (
             "segments written",
             f"{stored.count} ({stopped.segments_before.count} while running, "
@@ -46,7 +47,6 @@ def _rows(outcome: Outcome) -> list[tuple[str, str]]:
         ),
         ("WAL", f"{_megabytes(stopped.wal_bytes)} preallocated, files: {stopped.wal_files}"),
         ("node memory, processor time", f"{_megabytes(stopped.memory_bytes)}, {_seconds(stopped.cpu_seconds)}"),
-        ("pipeline on Spark", _pipeline(outcome.pipeline)),
         ("drained", f"{_seconds(stopped.seconds)}, exit code 0, {stored.records:,} records in the object store"),
     ]
 
@@ -65,13 +65,14 @@ def make_revenue_table(outcome: PipelineOutcome) -> Table:
     return table
 
 
-def _pipeline(outcome: PipelineOutcome | str) -> str:
+def _pipeline_rows(outcome: PipelineOutcome | str) -> list[tuple[str, str]]:
     if isinstance(outcome, str):
-        return f"left out: {outcome}"
-    return (
-        f"{outcome.orders:,} orders to {outcome.rows:,} sums per minute and region in {_seconds(outcome.seconds)}, "
-        f"Spark's start included; equal to what the orders say, {outcome.dead_letters:,} dead letters"
-    )
+        return [("pipeline on Spark", f"left out: {outcome}")]
+    sums = f"{outcome.orders:,} orders to {outcome.rows:,} sums per minute and region"
+    return [
+        ("pipeline on Spark", f"{sums} in {_seconds(outcome.seconds)}, Spark's start included"),
+        ("its result", f"equal to what the orders say, dead letters: {outcome.dead_letters:,}"),
+    ]
 
 
 def _rate(records: int, size_bytes: float, seconds: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -94,12 +93,19 @@ class Driver:
 
     def kill9(self) -> None:
         """Driver, JVM and workers at once, as when their machine dies."""
-        # Not the process group: PySpark's workers have one of their own, but the session is the same.
-        for pid in psutil.pids():
-            with suppress(ProcessLookupError):
-                if os.getsid(pid) == self._process.pid:
-                    os.kill(pid, signal.SIGKILL)
+        # Not the process group: PySpark's workers have one of their own.
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if self._is_ours(process):
+                    process.kill()
         self._process.wait()
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        """In our session, and not just in one whose number has been ours."""
+        with suppress(ProcessLookupError):
+            in_session = os.getsid(process.pid) == self._process.pid
+            return in_session and process.environ().get("HOLD_DIRECTORY") == str(self._points)
+        return False
 
     def kill9_python(self) -> None:
         """Only the driver's Python: its JVM notices later, and may go on for a while."""

@@ -1,0 +1,83 @@
+"""The pipeline's result as a consumer reads it, and the same worked out from the orders themselves."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from demo.failure import DemoFailed
+from demo.orders import Event
+
+RESULT_TOPIC = "revenue"
+_STALL_SECONDS = 30.0
+
+ResultRow: TypeAlias = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sales:
+    """Of one region and currency, over so many minutes in which there were any."""
+
+    minutes: int
+    orders: int
+    cents: int
+
+
+def read_result(bootstrap: str) -> list[ResultRow]:
+    """The last word on every minute, region and currency, as a consumer of the compacted topic would have it."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "demo",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(RESULT_TOPIC, timeout=_STALL_SECONDS).topics[RESULT_TOPIC].partitions
+        consumer.assign([TopicPartition(RESULT_TOPIC, partition, OFFSET_BEGINNING) for partition in partitions])
+        latest: dict[bytes, ResultRow] = {}
+        unfinished = set(partitions)
+        while unfinished:
+            message = consumer.poll(_STALL_SECONDS)
+            if message is None:
+                raise DemoFailed("the pipeline's result cannot be read")
+            problem = message.error()
+            if problem is None:
+                latest[message.key() or b""] = json.loads(message.value() or b"{}")
+            elif problem.code() == KafkaError._PARTITION_EOF:
+                unfinished.discard(message.partition())
+            else:
+                raise DemoFailed(f"the pipeline's result cannot be read: {problem.str()}")
+        return list(latest.values())
+    finally:
+        consumer.close()
+
+
+def by_region(rows: Sequence[ResultRow]) -> dict[tuple[str, str], Sales]:
+    minutes: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    orders: defaultdict[tuple[str, str], int] = defaultdict(int)
+    cents: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for row in rows:
+        key = str(row["region"]), str(row["currency"])
+        minutes[key].add(str(row["minute"]))
+        orders[key] += int(row["orders"])
+        cents[key] += round(float(row["revenue"]) * 100)
+    return {key: Sales(minutes=len(minutes[key]), orders=orders[key], cents=cents[key]) for key in sorted(minutes)}
+
+
+def expected_of(events: Sequence[Event]) -> dict[tuple[str, str], Sales]:
+    """The same from the orders themselves, as the pipeline's SQL defines it."""
+    rows = []
+    for event in events:
+        order = json.loads(event.value)
+        if order["status"] != "cancelled":
+            minute = order["placed_at"][: len("2026-11-01T08:00")]
+            row = {"region": order["country"], "currency": order["currency"], "minute": minute}
+            rows.append({**row, "orders": 1, "revenue": order["total_cents"] / 100})
+    return by_region(rows)
