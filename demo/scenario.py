@@ -28,6 +28,8 @@ PACE_PER_SECOND = 1_000
 _MOST_PACED = 2_000
 _PACED_FRACTION = 0.1
 _UPLOAD_SECONDS = 30
+# The level from which on librdkafka speaks: below it, it tells of answers that nobody waited for.
+_WARNING = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def _run_pipeline(node: ServedNode, events: Sequence[Event], console: Console) -
 
 
 def _create_topics(bootstrap: str, *topics: NewTopic) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _WARNING})
     try:
         for created in admin.create_topics(list(topics)).values():
             created.result(30)

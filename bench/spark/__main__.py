@@ -21,6 +21,7 @@ from bench.servers import ServerFailed
 from bench.spark import floor, maintenance, sink, source
 from bench.spark.plan import FULL, QUICK, Plan
 from bench.spark.run import SparkRun, shortened, spark_run
+from streamhouse.model.errors import StreamHouseError
 
 Scenario = Callable[[SparkRun], Iterator[Row]]
 SCENARIOS: dict[str, Scenario] = {
@@ -42,7 +43,7 @@ def measured(run: SparkRun, names: list[str]) -> list[Row]:
     for name in names:
         try:
             rows.extend(SCENARIOS[name](run))
-        except (NativeFailed, ServerFailed, PySparkException) as broken:
+        except (NativeFailed, ServerFailed, PySparkException, StreamHouseError) as broken:
             reason = shortened(broken)
             run.say(f"{name} broke: {reason}")
             rows.append(Row(scenario=name, name="broke", figure=None, unit="", note=reason))

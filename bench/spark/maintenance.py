@@ -78,7 +78,7 @@ def _compact(run: SparkRun, name: str) -> int:
 
 
 def _export(run: SparkRun, name: str) -> int:
-    target = run.directory("exported")
+    target = run.directory(run.new_name("exported"))
     job = Export(connection=_connection(run), topic=name, format="parquet", location=str(target))
     try:
         return _worked_on("export", export(run.spark, job).rows)

@@ -36,7 +36,7 @@ class Plan:
 
 
 FULL = Plan(
-    topics=(Topic(value_bytes=100, records=2_000_000), Topic(value_bytes=1024, records=400_000)),
+    topics=(Topic(value_bytes=100, records=3_000_000), Topic(value_bytes=1024, records=600_000)),
     maintained=Topic(value_bytes=100, records=2_000_000),
     partitions=8,
     repeats=3,

@@ -40,13 +40,15 @@ def _batch(run: SparkRun, topic: Topic, name: str) -> Iterator[Row]:
             "ours": partial(finish, run.topic(name), topic),
             "memory": partial(finish, run.memory(name), topic),
         }
-        if not missing:
+        is_compared = finish is _drain
+        if is_compared and not missing:
             works["kafka"] = partial(finish, _with_connector(run, name), topic)
         costs = run.take_turns(works)
         yield from beside(
             "source", f"batch, {title}, {topic.values}", costs["ours"], costs["memory"], MEMORY, BATCH_GOAL
         )
-        yield _peer_row(f"batch, {title}, {topic.values}", costs["ours"], costs.get("kafka"), missing)
+        if is_compared:
+            yield _peer_row(f"batch, {title}, {topic.values}", costs["ours"], costs.get("kafka"), missing)
 
 
 def _stream(run: SparkRun, topic: Topic, name: str) -> Iterator[Row]:

@@ -555,3 +555,13 @@ def test_partitions_are_described_a_page_at_a_time(broker: Broker, kafka: Kafka)
         cursor = answer.next_cursor
 
     assert found == [(name, index) for name in names for index in range(3)]
+
+
+def test_lists_that_javas_admin_client_goes_through_are_not_null(kafka: Kafka, topic: str) -> None:
+    """It throws a NullPointerException at a null in these, which the protocol allows."""
+    request = a_request(describe_topic_partitions.API_KEY, 0, topic, UUID(int=0))
+
+    answer = kafka.call(describe_topic_partitions, request, 0)
+
+    partition = answer.topics[0].partitions[0]
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])

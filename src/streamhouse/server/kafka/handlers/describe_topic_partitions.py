@@ -69,5 +69,8 @@ def _describe(index: int, leader: LeaderId, awaited: list[int]) -> DescribeTopic
         leader_epoch=leader.epoch,
         replica_nodes=replicas,
         isr_nodes=replicas,
+        # Kafka's own admin client takes these for lists, although they may be null by the protocol.
+        eligible_leader_replicas=[],
+        last_known_elr=[],
         offline_replicas=[] if has_leader else awaited,
     )
