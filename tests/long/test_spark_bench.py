@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-EVERYTHING = ("source", "sink", "jobs", "floor")
-MEASURED = EVERYTHING if os.environ.get("SWEEP") else ("source",)
-"""A scenario in the usual run, for each starts a Spark of its own; all of them in the long one."""
+SCENARIOS = ("source", "sink", "jobs", "floor")
 
 
 def run_bench(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -22,7 +19,7 @@ def run_bench(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=280)
 
 
-@pytest.mark.parametrize("scenario", MEASURED)
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_quick_form_measures_and_writes_down(scenario: str, tmp_path: Path) -> None:
     done = run_bench(tmp_path, "--only", scenario, "--scale", "0.2")
 
