@@ -48,9 +48,8 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Three workers also on two cores: half of what tests do is to wait for leases, sessions and processes.
 test: setup system-packages lint ## everything that must hold
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-long: setup system-packages ## the long sweeps and soaks
 	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults tests/spark \
