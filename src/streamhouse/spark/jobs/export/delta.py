@@ -5,21 +5,15 @@ offset. A commit is refused if somebody else has moved it since the table was re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from streamhouse.model.errors import InvalidConfig, Unavailable
+from streamhouse.model.errors import Unavailable
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.jobs.export.file_task import export_schema
-from streamhouse.spark.jobs.export.target import ExportedFile, Wave
-from streamhouse.spark.pipelines.sinks.data_files import directory_at
-from streamhouse.spark.pipelines.sinks.lake import HINT
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from deltalake.transaction import AddAction
+from streamhouse.spark.jobs.export.target import Wave
+from streamhouse.spark.pipelines.sinks.data_files import DataFile, directory_at
+from streamhouse.spark.pipelines.sinks.delta_table import add_action, find_delta_table
 
 
 class DeltaTarget:
@@ -34,7 +28,7 @@ class DeltaTarget:
         }
 
     def exported(self) -> Mapping[int, int]:
-        table = self._open()
+        table = find_delta_table(self._location, self._options)
         if table is None:
             return {}
         found = {partition: table.transaction_version(name) for partition, name in self._applications.items()}
@@ -46,7 +40,7 @@ class DeltaTarget:
     def begin(self, wave: Wave) -> Wave:
         return wave
 
-    def commit(self, wave: Wave, files: Sequence[ExportedFile]) -> bool:
+    def commit(self, wave: Wave, files: Sequence[DataFile]) -> bool:
         from deltalake import CommitProperties, DeltaTable, Transaction
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -60,7 +54,7 @@ class DeltaTarget:
                 return False
             moved = [Transaction(self._applications[partition], end, now_ms) for partition, end in wave.ends().items()]
             table.create_write_transaction(
-                [_added(file, now_ms) for file in files],
+                [add_action(file, now_ms) for file in files],
                 mode="append",
                 schema=table.schema(),
                 commit_properties=CommitProperties(app_transactions=moved),
@@ -70,29 +64,3 @@ class DeltaTarget:
         except (DeltaError, OSError) as error:
             raise Unavailable(f"cannot write to the Delta table {self._location}: {error}") from error
         return True
-
-    def _open(self) -> DeltaTable | None:
-        try:
-            from deltalake import DeltaTable
-            from deltalake.exceptions import DeltaError, TableNotFoundError
-        except ImportError as error:
-            raise InvalidConfig("an export to Delta needs the package deltalake", hint=HINT) from error
-        try:
-            return DeltaTable(self._location, storage_options=self._options)
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            raise InvalidConfig(f"cannot open the Delta table {self._location}: {error}") from error
-
-
-def _added(file: ExportedFile, now_ms: int) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    return AddAction(
-        path=file.key,
-        size=file.size_bytes,
-        partition_values={},
-        modification_time=now_ms,
-        data_change=True,
-        stats=json.dumps({"numRecords": file.row_count}),
-    )

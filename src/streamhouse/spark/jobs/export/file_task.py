@@ -11,9 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from streamhouse.core.scan_plan import ScanPiece
 from streamhouse.model.errors import AlreadyExists
-from streamhouse.spark.jobs.export.target import ExportedFile
 from streamhouse.spark.options import Connection
-from streamhouse.spark.pipelines.sinks.data_files import Directory
+from streamhouse.spark.pipelines.sinks.data_files import DataFile, Directory
 from streamhouse.spark.source.data_loss import DataLoss
 from streamhouse.spark.source.reading import TaskReader
 from streamhouse.spark.source.rows import row_type
@@ -49,7 +48,7 @@ def export_schema() -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
-def write_file(pointer: FilePointer) -> ExportedFile:
+def write_file(pointer: FilePointer) -> DataFile:
     """A range without a record makes no file: its size is 0 then. A file of that name which is there already is an
     earlier try's: stores create a file whole or not at all."""
     reader = TaskReader(
@@ -63,11 +62,11 @@ def write_file(pointer: FilePointer) -> ExportedFile:
             writer.write_batch(batch.cast(schema), row_group_size=_ROW_GROUP_ROWS)
             row_count += batch.num_rows
     if not row_count:
-        return ExportedFile(pointer.key, 0, 0)
+        return DataFile(pointer.key, 0, 0)
     content = buffer.getvalue().to_pybytes()
     try:
         pointer.directory.store().create(pointer.key, [content])
     except AlreadyExists:
         there = pointer.directory.store().get(pointer.key)
-        return ExportedFile(pointer.key, len(there), pq.read_metadata(pa.BufferReader(there)).num_rows)
-    return ExportedFile(pointer.key, len(content), row_count)
+        return DataFile(pointer.key, len(there), pq.read_metadata(pa.BufferReader(there)).num_rows)
+    return DataFile(pointer.key, len(content), row_count)

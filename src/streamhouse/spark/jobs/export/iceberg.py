@@ -9,8 +9,8 @@ from uuid import UUID
 
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.spark.jobs.export.file_task import export_schema
-from streamhouse.spark.jobs.export.target import ExportedFile, Wave
-from streamhouse.spark.pipelines.sinks.data_files import Directory, directory_at
+from streamhouse.spark.jobs.export.target import Wave
+from streamhouse.spark.pipelines.sinks.data_files import DataFile, Directory, directory_at
 from streamhouse.spark.pipelines.sinks.lake import HINT
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class IcebergTarget:
     def begin(self, wave: Wave) -> Wave:
         return wave
 
-    def commit(self, wave: Wave, files: Sequence[ExportedFile]) -> bool:
+    def commit(self, wave: Wave, files: Sequence[DataFile]) -> bool:
         from pyiceberg.exceptions import CommitFailedException
 
         self._table.refresh()

@@ -15,7 +15,7 @@ from streamhouse.spark.jobs.export.delta import DeltaTarget
 from streamhouse.spark.jobs.export.file_task import FilePointer, write_file
 from streamhouse.spark.jobs.export.iceberg import IcebergTarget
 from streamhouse.spark.jobs.export.parquet import ParquetTarget
-from streamhouse.spark.jobs.export.target import ExportedFile, FileRange, Target, Wave
+from streamhouse.spark.jobs.export.target import FileRange, Target, Wave
 from streamhouse.spark.jobs.logs import find_topics
 from streamhouse.spark.jobs.pointers import run_pointers
 from streamhouse.spark.jobs.progress import Bars, no_bars
@@ -226,7 +226,7 @@ def _grouped(pieces: Sequence[ScanPiece]) -> Iterator[tuple[ScanPiece, ...]]:
         yield tuple(group)
 
 
-def _count(report: ExportReport, files: Sequence[ExportedFile]) -> None:
+def _count(report: ExportReport, files: Sequence[DataFile]) -> None:
     report.files += len(files)
     report.rows += sum(file.row_count for file in files)
     report.bytes_written += sum(file.size_bytes for file in files)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from streamhouse.model.errors import AlreadyExists, CorruptData
-from streamhouse.spark.jobs.export.target import ExportedFile, FileRange, Wave
-from streamhouse.spark.pipelines.sinks.data_files import Directory
+from streamhouse.spark.jobs.export.target import FileRange, Wave
+from streamhouse.spark.pipelines.sinks.data_files import DataFile, Directory
 
 # Readers of a directory of Parquet files pass over names that start with an underscore.
 _NOTES = "_streamhouse"
@@ -51,7 +51,7 @@ class ParquetTarget:
             return _wave(self._read(self._number, "plan"))
         return wave
 
-    def commit(self, wave: Wave, files: Sequence[ExportedFile]) -> bool:
+    def commit(self, wave: Wave, files: Sequence[DataFile]) -> bool:
         exported = {**self.exported(), **wave.ends()}
         content = {
             "exported": {str(partition): offset for partition, offset in sorted(exported.items())},

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from streamhouse.spark.pipelines.sinks.data_files import Directory
+from streamhouse.spark.pipelines.sinks.data_files import DataFile, Directory
 
 
 class FileRange(NamedTuple):
@@ -30,14 +30,6 @@ class Wave:
         return {each.partition: each.end for each in self.ranges}
 
 
-class ExportedFile(NamedTuple):
-    """`key` is its name below the target's directory."""
-
-    key: str
-    size_bytes: int
-    row_count: int
-
-
 class Target(Protocol):
     """One topic's place. `names_by_range`: a file's name says what is in it, so that a second try finds the first's;
     else every try has names of its own, and those that were not committed are removed."""
@@ -54,5 +46,5 @@ class Target(Protocol):
     def unfinished(self) -> Wave | None:
         """A wave that was begun and never finished, which must be before any other."""
 
-    def commit(self, wave: Wave, files: Sequence[ExportedFile]) -> bool:
+    def commit(self, wave: Wave, files: Sequence[DataFile]) -> bool:
         """Make the files count, and move `exported` past them, in one step; False if somebody else has moved it."""

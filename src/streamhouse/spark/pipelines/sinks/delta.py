@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,13 @@ from streamhouse.model.errors import InvalidConfig, Unavailable
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.pipelines.model import DeltaSink
 from streamhouse.spark.pipelines.sinks.data_files import DataFile, Directory, directory_at
-from streamhouse.spark.pipelines.sinks.lake import HINT, lake_schema
+from streamhouse.spark.pipelines.sinks.delta_table import add_action, find_delta_table
+from streamhouse.spark.pipelines.sinks.lake import lake_schema
 from streamhouse.spark.pipelines.sinks.writer import BatchId, Refusal
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
-    from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame
 
 
@@ -31,7 +30,7 @@ class DeltaWriter:
 
     def shape(self, rows: DataFrame) -> DataFrame:
         schema = lake_schema(rows)
-        table = self._open()
+        table = find_delta_table(self._table, self._options)
         if table is not None:
             _check_fits(table, schema, self._table)
         return rows
@@ -55,7 +54,7 @@ class DeltaWriter:
                 return False
             transaction = Transaction(batch_id.sink_id, batch_id.number, now_ms)
             table.create_write_transaction(
-                [_add_action(file, now_ms) for file in files],
+                [add_action(file, now_ms) for file in files],
                 mode="append",
                 schema=table.schema(),
                 commit_properties=CommitProperties(app_transactions=[transaction]),
@@ -68,19 +67,6 @@ class DeltaWriter:
         except (DeltaError, OSError) as error:
             raise Unavailable(f"cannot write to the Delta table {self._table}: {error}") from error
         return True
-
-    def _open(self) -> DeltaTable | None:
-        try:
-            from deltalake import DeltaTable
-            from deltalake.exceptions import DeltaError, TableNotFoundError
-        except ImportError as error:
-            raise InvalidConfig("a delta sink needs the package deltalake", hint=HINT) from error
-        try:
-            return DeltaTable(self._table, storage_options=dict(self._options))
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            raise InvalidConfig(f"cannot open the Delta table {self._table}: {error}") from error
 
 
 def _last_batch(table: DeltaTable, sink_id: str) -> int:
@@ -100,16 +86,3 @@ def _check_fits(table: DeltaTable, schema: pa.Schema, name: str) -> None:
 
 def _listed(fields: set[tuple[str, str]]) -> str:
     return ", ".join(f"{name}: {kind}" for name, kind in sorted(fields)) or "nothing else"
-
-
-def _add_action(file: DataFile, now_ms: int) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    return AddAction(
-        path=file.key,
-        size=file.size_bytes,
-        partition_values={},
-        modification_time=now_ms,
-        data_change=True,
-        stats=json.dumps({"numRecords": file.row_count}),
-    )
