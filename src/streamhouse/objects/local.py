@@ -147,7 +147,10 @@ class LocalStore:
                 raise
             return False
         except (FileExistsError, NotADirectoryError):
-            raise InvalidInput(f"a part of the key {key!r} is itself an object") from None
+            # Either an object is in the way, or a directory that came and went while it was looked at.
+            if any(directory.is_file() for directory in path.parents):
+                raise InvalidInput(f"a part of the key {key!r} is itself an object") from None
+            return False
         return True
 
     @staticmethod

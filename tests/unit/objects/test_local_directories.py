@@ -41,7 +41,7 @@ async def test_objects_come_and_go_at_once(tmp_path: Path) -> None:
     stores = [LocalStore(tmp_path, SystemClock()) for _ in range(4)]
 
     async def come_and_go(store: LocalStore, name: str) -> None:
-        for number in range(50):
+        for number in range(200):
             await store.create(f"a/b/{name}-{number}", [b"x"])
             await store.delete([f"a/b/{name}-{number}"])
 

@@ -182,6 +182,19 @@ async def test_where_the_segments_end_the_reader_is_sent_back_to_the_leader() ->
         assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+async def test_a_leader_whose_lease_ran_out_does_not_tell_its_end_even_as_it_refuses() -> None:
+    """librdkafka looks at the high watermark before the error: a reader that stands on it would be told EOF, and miss
+    what the next leader has acknowledged."""
+    async with two_nodes(durability="object") as nodes:
+        await nodes.produce(b"old")
+        nodes.east.engine.leadership.expire()
+
+        data = await fetch(nodes.east, nodes.partition.topic_id, 1, epoch=nodes.epoch)
+
+        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (data.high_watermark, data.last_stable_offset) == (-1, -1)
+
+
 async def test_a_reader_of_the_nodes_own_zone_is_served_although_it_knows_no_epoch() -> None:
     async with two_nodes() as nodes:
         await nodes.produce(b"value")

@@ -137,7 +137,6 @@ class _Asked:
             return _refusal(
                 self.partition,
                 read.problem,
-                high_watermark=leader.high_watermark,
                 log_start_offset=leader.log_start_offset,
                 current_leader=self._current_leader(context),
             )
@@ -232,14 +231,15 @@ def _refusal(
     partition: FetchPartition,
     problem: StreamHouseError,
     *,
-    high_watermark: int = -1,
     log_start_offset: int = -1,
     current_leader: LeaderIdAndEpoch | None = None,
 ) -> PartitionData:
+    """Without a high watermark: librdkafka takes a reader that stands on it for one at the end of the log, whatever the
+    error says."""
     return PartitionData(
         partition_index=partition.partition,
         error_code=code_of(problem),
-        high_watermark=high_watermark,
+        high_watermark=_UNKNOWN,
         log_start_offset=log_start_offset,
         current_leader=current_leader or LeaderIdAndEpoch(),
         aborted_transactions=None,
