@@ -89,8 +89,8 @@ class GroupCoordinator:
 
     async def start(self) -> None:
         """Begin to keep what is held; nothing is yet."""
-        self._chores.start(self._keep_leases(), "leases")
-        self._chores.start(self._expire_offsets(), "expiry")
+        self._chores.keep(self._keep_leases, "leases")
+        self._chores.keep(self._expire_offsets, "expiry")
 
     async def stop(self) -> None:
         """Let everything go."""

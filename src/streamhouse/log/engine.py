@@ -147,11 +147,12 @@ class LogEngine:
         leaders = await self._recover(list(topics)) if isinstance(self.wals.local, LocalWal) else []
         await self.leadership.begin(leaders)
         settings = self._settings
-        self._renewal.start(keep_leases(self.leadership, self._clock, settings.lease_renewal), "leases")
-        self._renewal.start(watch_leases(self.leadership, self._clock, settings.lease_ttl // 10), "watch")
-        self._chores.start(self.maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
-        self._chores.start(self.maintenance.clean_up(settings.retention_interval), "clean-up")
-        self._chores.start(self._retire_wal_objects(), "wal-objects")
+        maintenance = self.maintenance
+        self._renewal.keep(lambda: keep_leases(self.leadership, self._clock, settings.lease_renewal), "leases")
+        self._renewal.keep(lambda: watch_leases(self.leadership, self._clock, settings.lease_ttl // 10), "watch")
+        self._chores.keep(lambda: maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
+        self._chores.keep(lambda: maintenance.clean_up(settings.retention_interval), "clean-up")
+        self._chores.keep(self._retire_wal_objects, "wal-objects")
         for leader in leaders:
             if leader.buffered_bytes and leader.upload_is_due():
                 self.uploader.due(leader)

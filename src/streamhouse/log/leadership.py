@@ -255,9 +255,8 @@ class Leadership:
         local = [partition for partition in partitions if partition in self._leaders]
         if not local:
             return
-        asked_at_ms = self._clock.monotonic_ms()
+        again: list[tuple[PartitionLeader, Lease]] = []
         leases = await self._metadata.acquire_leases(self._agent_id, local, self._ttl_ms)
-        until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)
         for partition, lease in zip(local, leases, strict=True):
             leader = self._leaders.get(partition)
             if leader is None:
@@ -265,16 +264,28 @@ class Leadership:
             if lease is None or await self._another_wrote(leader, lease):
                 self._drop(partition, NotLeader(f"another agent leads {leader.topic}/{partition.partition}"))
                 self._lost()
-                continue
-            await self._metadata.begin_epochs(self._agent_id, [self._start_of(leader, lease)])
-            # A lease that ran out before that was passed over, and its epoch is not stored: then it is taken once more.
-            (kept,) = await self._metadata.renew_leases(self._agent_id, [lease], self._ttl_ms)
-            if kept is not None and self._leaders.get(partition) is leader:
-                self._leases[partition] = kept
-                self._doubtful.discard(partition)
-                leader.begin_epoch(lease.epoch)
+            else:
+                again.append((leader, lease))
+        await self._go_on(again)
+
+    async def _go_on(self, again: Sequence[tuple[PartitionLeader, Lease]]) -> None:
+        """With new epochs. All at once, for leases may be short and the store slow: one that ran out before its epoch
+        is stored is passed over, and taken once more."""
+        if not again:
+            return
+        await self._metadata.begin_epochs(self._agent_id, [self._start_of(leader, lease) for leader, lease in again])
+        asked_at_ms = self._clock.monotonic_ms()
+        renewed = await self._metadata.renew_leases(self._agent_id, [lease for _, lease in again], self._ttl_ms)
+        until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)
+        for (leader, _), kept in zip(again, renewed, strict=True):
+            if kept is not None and self._leaders.get(kept.partition) is leader:
+                self._leases[kept.partition] = kept
+                self._doubtful.discard(kept.partition)
+                leader.begin_epoch(kept.epoch)
                 leader.resume_writing(until_ms)
-                _log.warning("took the lease of %s/%d again, epoch %d", leader.topic, partition.partition, lease.epoch)
+                _log.warning(
+                    "took the lease of %s/%d again, epoch %d", leader.topic, kept.partition.partition, kept.epoch
+                )
 
     async def _another_wrote(self, leader: PartitionLeader, lease: Lease) -> bool:
         """Every grant is an epoch, so with the next epoch nobody led in between."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 _log = logging.getLogger(__name__)
+_PAUSE_S = 0.5
 
 
 class TaskGroup:
@@ -23,6 +24,21 @@ class TaskGroup:
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         return task
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
+        """For work that has to go on as long as its owner, such as the renewal of leases: if it dies of an error that
+        nobody expected, that is logged, and it is begun again."""
+        return self.start(self._begin_again_and_again(work, name), name)
+
+    async def _begin_again_and_again(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        while True:
+            try:
+                await work()
+            except Exception:
+                _log.exception("task %s:%s failed, beginning again", self._name, name)
+                await asyncio.sleep(_PAUSE_S)
+            else:
+                return
 
     def __len__(self) -> int:
         return len(self._tasks)

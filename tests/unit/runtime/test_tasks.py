@@ -87,3 +87,23 @@ async def test_a_group_without_tasks_is_waited_for_and_cancelled_at_once() -> No
 
     await group.wait()
     await group.cancel()
+
+
+async def test_what_has_to_go_on_begins_again_after_a_failure_and_ends_with_its_owner(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    group = TaskGroup("test")
+    begun: list[int] = []
+
+    async def work() -> None:
+        begun.append(len(begun))
+        if len(begun) < 3:
+            raise RuntimeError("unexpected")
+        await asyncio.Event().wait()
+
+    group.keep(work, "work")
+    await until(lambda: len(begun) == 3, "it has begun three times")
+    await group.cancel()
+
+    assert len(group) == 0
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.ERROR]

@@ -39,7 +39,15 @@ _SERVER_SETTINGS = {
 }
 
 # The server rolled back, or we cannot know what it did; either way the same call may be made again.
-_LOST = (OSError, pg.PostgresConnectionError, pg.InterfaceError, pg.AdminShutdownError, pg.CrashShutdownError)
+_LOST = (
+    OSError,
+    EOFError,  # asyncio's IncompleteReadError, of a connection that ends while it is being made
+    pg.PostgresConnectionError,
+    pg.InterfaceError,
+    pg.InternalClientError,  # what came before the connection broke was not the whole of an answer
+    pg.AdminShutdownError,
+    pg.CrashShutdownError,
+)
 _ROLLED_BACK = (pg.TransactionRollbackError, pg.InvalidCachedStatementError)
 # Classes of SQLSTATE that are about the server's state and not about the statement.
 _NOT_NOW_CLASSES = ("08", "25", "40", "53", "55", "57", "58")
