@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -10,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,12 +24,24 @@ _READY = "ready "
 _STDERR_SHOWN = 4000
 # Below the range that Linux takes for outgoing connections, so that a port stays ours while the node is down.
 _PORTS = range(12_000, 32_000)
+_WORKERS = 8
+
+
+def _shuffled_ports() -> Iterator[int]:
+    """Each only once in a long while, and none that another worker of the same run has: what was found free is often
+    not listened on before the next is asked for."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    ports = list(_PORTS[int(worker) % _WORKERS :: _WORKERS])
+    random.shuffle(ports)
+    return itertools.cycle(ports)
+
+
+_ports = _shuffled_ports()
 
 
 def free_port() -> int:
     """A loopback port that nothing listens on, and that no outgoing connection will take."""
-    for _ in range(200):
-        port = random.choice(_PORTS)
+    for port in itertools.islice(_ports, 200):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -67,8 +80,10 @@ class Node:
         self.data_dir = data_dir
         self.host = host
         self.port = free_port() if port is None else port
-        # With port 0 both are chosen anew at each start.
+        # With port 0 both are chosen anew at each start, as those for gRPC and Flume always are.
         self.http_port = 0 if self.port == 0 else free_port()
+        self.grpc_address = ""
+        self.flume_address = ""
         self._options = options
         self._env = dict(env or {})
         self._wrapper = tuple(wrapper)
@@ -129,6 +144,8 @@ class Node:
             fields = dict(field.split("=", 1) for field in ready[0].removeprefix(_READY).split())
             self.port = int(fields["kafka"].rpartition(":")[2])
             self.http_port = int(fields["http"].rpartition(":")[2])
+            self.grpc_address = fields["grpc"]
+            self.flume_address = fields["flume"]
         elif exit_code is not None:
             raise NodeDied(exit_code, self.stdout(), self.stderr())
         return bool(ready)
@@ -224,7 +241,7 @@ class Node:
 
 def node_command(command: str, data_dir: Path, port: int, http_port: int = 0) -> list[str]:
     program = [sys.executable, "-m", "streamhouse", command]
-    ports = ["--kafka-port", str(port), "--http-port", str(http_port), "--grpc-port", "0"]
+    ports = ["--kafka-port", str(port), "--http-port", str(http_port), "--grpc-port", "0", "--flume-port", "0"]
     return [*program, "--data-dir", str(data_dir), *ports]
 
 

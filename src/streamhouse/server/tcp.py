@@ -20,6 +20,7 @@ from streamhouse.model.errors import MalformedRequest
 _log = logging.getLogger(__name__)
 
 SIZE_BYTES = 4
+BACKLOG = 1024
 _unpack_size = Struct(">i").unpack_from
 RECEIVE_BYTES = 256 * 1024
 # Frames of at least this size are received into memory of their own, which the log may keep.
@@ -62,6 +63,12 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+def listen(bound: socket.socket) -> None:
+    """OSError if another process was bound to the same port and began to listen first. The event loop listens too, but
+    uvloop keeps that error to itself."""
+    bound.listen(BACKLOG)
+
+
 class Listener:
     """What the connections of one port share."""
 
@@ -93,8 +100,9 @@ class Listener:
 
     async def start(self, bound: socket.socket) -> None:
         """Accept connections on a bound socket, which is the listener's from here on."""
+        listen(bound)
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), sock=bound, backlog=1024)
+        self._server = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
         self._watch()
 
     def stop_accepting(self) -> None:
@@ -156,6 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unsent_bytes = 0
         self._writable = True
         self._stuck_since = 0.0
+        self._all_taken: asyncio.Future[None] | None = None
         self._closes_when_sent = False
         self._pauses = 0
         self._full_budgets: dict[ByteBudget, Callable[[], None]] = {}
@@ -325,6 +334,18 @@ class Connection(asyncio.BufferedProtocol):
         if self._writable:
             self._listener.take_turns(self)
 
+    async def until_taken(self) -> None:
+        """Until the peer has taken what was written, but for what the transport may hold; or has gone."""
+        while self._transport is not None and (self._outbox or not self._writable):
+            if self._all_taken is None:
+                self._all_taken = self._loop.create_future()
+            await self._all_taken
+
+    def _note_taken(self) -> None:
+        if self._all_taken is not None and (self._transport is None or (self._writable and not self._outbox)):
+            self._all_taken.set_result(None)
+            self._all_taken = None
+
     @property
     def wants_to_write(self) -> bool:
         return self._writable and bool(self._outbox)
@@ -347,6 +368,7 @@ class Connection(asyncio.BufferedProtocol):
         self._note_unsent(room - max_bytes)
         if self._closes_when_sent and not self._outbox:
             self._transport.close()
+        self._note_taken()
         return max_bytes - room
 
     def _note_unsent(self, change_bytes: int) -> None:
@@ -366,6 +388,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._outbox:
                 self._listener.take_turns(self)
             self.resume()
+            self._note_taken()
 
     # --- ending ---
 
@@ -401,6 +424,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._note_unsent(-self._unsent_bytes)
         self._outbox.clear()
+        self._note_taken()
         self._release_own()
         for budget, has_room in self._full_budgets.items():
             budget.forget(has_room)

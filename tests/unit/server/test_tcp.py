@@ -536,6 +536,16 @@ async def test_a_bound_port_refuses_connections_until_its_listener_starts() -> N
     await listener.close()
 
 
+async def test_a_port_on_which_another_began_to_listen_first_is_an_error() -> None:
+    """Two processes can be bound to one port; only one can listen, and the other must not take itself for open."""
+    first = bind("127.0.0.1", 0)
+    second = bind("127.0.0.1", first.getsockname()[1])
+    first.listen()
+
+    with first, second, pytest.raises(OSError, match="in use"):
+        await make_listener().start(second)
+
+
 async def test_frames_go_through_a_real_socket_both_ways() -> None:
     async with listening(make_listener(echo)) as address:
         reader, writer = await asyncio.open_connection(*address)
