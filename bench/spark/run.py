@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parents[2]
 HEAP = "2g"
 # Segments are there soon after the last record, and retention leaves alone what is measured.
-NODE_FLAGS = ("--segment-age", "2s", "--retention-interval", "24h")
+NODE_FLAGS = ("--grpc-port", "0", "--flume-port", "0", "--segment-age", "2s", "--retention-interval", "24h")
 
 Work = Callable[[], int]
 """Does something and returns how many records it was about."""

@@ -13,14 +13,23 @@ from streamhouse.format import _decode, _encode, _scan, decode_twin, encode_twin
 
 
 class Kernel(NamedTuple):
+    ColumnDecoder: Callable[..., Any]
     decode_sections: Callable[..., Any]
     encode_rows: Callable[..., Any]
     scan_entries: Callable[..., Any]
     scan_run: Callable[..., Any]
 
 
-COMPILED = Kernel(_decode.decode_sections, _encode.encode_rows, _scan.scan_entries, _scan.scan_run)
-TWIN = Kernel(decode_twin.decode_sections, encode_twin.encode_rows, scan_twin.scan_entries, scan_twin.scan_run)
+COMPILED = Kernel(
+    _decode.ColumnDecoder, _decode.decode_sections, _encode.encode_rows, _scan.scan_entries, _scan.scan_run
+)
+TWIN = Kernel(
+    decode_twin.ColumnDecoder,
+    decode_twin.decode_sections,
+    encode_twin.encode_rows,
+    scan_twin.scan_entries,
+    scan_twin.scan_run,
+)
 
 both_kernels = pytest.mark.parametrize("chosen", [pytest.param(COMPILED, id="compiled"), pytest.param(TWIN, id="twin")])
 

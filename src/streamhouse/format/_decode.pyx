@@ -1,14 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Records to columns, over raw memory and without the GIL.
 
-The twin in decode_twin.py says what it must do. What comes from a batch is
-not trusted: each read is checked against the section's end, and both passes check, as a buffer may change between.
+The twin in decode_twin.py says what it must do. What comes from a batch is not trusted: each read is checked against
+the section's end. A section is decoded as soon as it is there, while the processor's caches still have it, so the
+columns grow; room is made beforehand for the most that the bytes of a section could become.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport INT32_MAX, UINT32_MAX, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from streamhouse.format.columns import Columns
@@ -19,6 +21,32 @@ cdef extern from *:
     #define streamhouse_add_overflows(a, b, sum) __builtin_add_overflow((int64_t)(a), (int64_t)(b), sum)
     """
     bint add_overflows "streamhouse_add_overflows"(int64_t a, int64_t b, int64_t *total) nogil
+
+cdef extern from "Python.h":
+    int _PyBytes_Resize(PyObject **room, Py_ssize_t size) except -1
+
+cdef enum:
+    COLUMN_COUNT = 14
+    OFFSETS = 0
+    TIMESTAMPS = 1
+    KEY_OFFSETS = 2
+    KEY_DATA = 3
+    KEY_VALIDITY = 4
+    VALUE_OFFSETS = 5
+    VALUE_DATA = 6
+    VALUE_VALIDITY = 7
+    LIST_OFFSETS = 8
+    HEADER_KEY_OFFSETS = 9
+    HEADER_KEY_DATA = 10
+    HEADER_VALUE_OFFSETS = 11
+    HEADER_VALUE_DATA = 12
+    HEADER_VALUE_VALIDITY = 13
+
+cdef enum:
+    # Lengths of record, key and value, attributes, two deltas and the number of headers; a header has two lengths.
+    MIN_RECORD_BYTES = 7
+    MIN_HEADER_BYTES = 2
+    GROWTH = 2
 
 
 cdef struct Reader:
@@ -41,8 +69,8 @@ cdef struct Row:
 
 
 cdef struct Batch:
-    Py_buffer records
-    bint held
+    const uint8_t *records
+    int64_t size_bytes
     int64_t base_offset
     int64_t last_offset_delta
     int64_t base_timestamp
@@ -155,177 +183,231 @@ cdef inline bint read_row(Reader *section, const Batch *batch, int64_t *last_del
     return read_int(headers, &row.header_count) and row.header_count >= 0
 
 
-cdef bint measure(const Batch *batch, int64_t start_offset, int64_t end_offset, Totals *totals) noexcept nogil:
-    """Check every record of a batch, and add up what those in the range will take."""
+cdef inline void put_blob(const Blob *blob, int64_t index, int64_t at, int32_t *offsets, uint8_t *data) noexcept nogil:
+    offsets[index + 1] = <int32_t>(at + blob.size)
+    if blob.size:
+        memcpy(data + at, blob.data, blob.size)
+
+
+cdef inline void put_validity(const Blob *blob, int64_t index, uint8_t *validity, int64_t *nulls) noexcept nogil:
+    if blob.data != NULL:
+        validity[index >> 3] |= <uint8_t>(1 << (index & 7))
+    else:
+        nulls[0] += 1
+
+
+cdef bint read_headers(Reader *headers, const Row *row, bint wanted, Totals *used, const Target *target) noexcept nogil:
+    """Check the headers of a record, and write them if they are wanted."""
+    cdef Blob key, value
+    cdef int64_t i
+    for i in range(row.header_count):
+        if not read_blob(headers, False, &key) or not read_blob(headers, True, &value):
+            return False
+        if wanted:
+            put_blob(&key, used.headers, used.header_key_bytes, target.header_key_offsets, target.header_key_data)
+            put_blob(&value, used.headers, used.header_value_bytes, target.header_value_offsets, target.header_value_data)
+            put_validity(&value, used.headers, target.header_value_validity, &used.null_header_values)
+            used.header_key_bytes += key.size
+            used.header_value_bytes += value.size
+            used.headers += 1
+    return headers.at == headers.end
+
+
+cdef bint fill(const Batch *batch, int64_t start_offset, int64_t end_offset, bint keys_only, Totals *used, const Target *target) noexcept nogil:
+    """Check every record of a batch, and write those in the range to the columns, which have room for all."""
     cdef Reader section, headers
     cdef Row row
-    cdef Blob key, value
     cdef int64_t last_delta = -1
-    cdef int64_t i, j
+    cdef int64_t i
     cdef bint wanted
-    section.at = <const uint8_t *>batch.records.buf
-    section.end = section.at + batch.records.len
+    section.at = batch.records
+    section.end = section.at + batch.size_bytes
     for i in range(batch.record_count):
         if not read_row(&section, batch, &last_delta, &row, &headers):
             return False
         wanted = start_offset <= row.offset < end_offset
-        if wanted:
-            totals.rows += 1
-            totals.key_bytes += row.key.size
-            totals.value_bytes += row.value.size
-            totals.null_keys += row.key.data == NULL
-            totals.null_values += row.value.data == NULL
-        for j in range(row.header_count):
-            if not read_blob(&headers, False, &key) or not read_blob(&headers, True, &value):
-                return False
-            if wanted:
-                totals.headers += 1
-                totals.header_key_bytes += key.size
-                totals.header_value_bytes += value.size
-                totals.null_header_values += value.data == NULL
-        if headers.at != headers.end:
+        if not read_headers(&headers, &row, wanted and not keys_only, used, target):
             return False
+        if not wanted:
+            continue
+        if keys_only:
+            row.value.size = 0
+        target.offsets[used.rows] = row.offset
+        target.timestamps[used.rows] = row.timestamp
+        put_blob(&row.key, used.rows, used.key_bytes, target.key_offsets, target.key_data)
+        put_validity(&row.key, used.rows, target.key_validity, &used.null_keys)
+        put_blob(&row.value, used.rows, used.value_bytes, target.value_offsets, target.value_data)
+        put_validity(&row.value, used.rows, target.value_validity, &used.null_values)
+        used.key_bytes += row.key.size
+        used.value_bytes += row.value.size
+        used.rows += 1
+        target.list_offsets[used.rows] = <int32_t>used.headers
     return section.at == section.end
 
 
-cdef inline void put_blob(const Blob *blob, int64_t index, int64_t at, int32_t *offsets, uint8_t *data, uint8_t *validity) noexcept nogil:
-    offsets[index + 1] = <int32_t>(at + blob.size)
-    if blob.data != NULL:
-        memcpy(data + at, blob.data, blob.size)
-        if validity != NULL:
-            validity[index >> 3] |= <uint8_t>(1 << (index & 7))
+cdef void sizes_of(const Totals *totals, int64_t *sizes) noexcept nogil:
+    """What each column takes, in bytes."""
+    sizes[OFFSETS] = sizes[TIMESTAMPS] = 8 * totals.rows
+    sizes[KEY_OFFSETS] = sizes[VALUE_OFFSETS] = sizes[LIST_OFFSETS] = 4 * (totals.rows + 1)
+    sizes[KEY_DATA] = totals.key_bytes
+    sizes[VALUE_DATA] = totals.value_bytes
+    sizes[KEY_VALIDITY] = sizes[VALUE_VALIDITY] = (totals.rows + 7) >> 3
+    sizes[HEADER_KEY_OFFSETS] = sizes[HEADER_VALUE_OFFSETS] = 4 * (totals.headers + 1)
+    sizes[HEADER_KEY_DATA] = totals.header_key_bytes
+    sizes[HEADER_VALUE_DATA] = totals.header_value_bytes
+    sizes[HEADER_VALUE_VALIDITY] = (totals.headers + 7) >> 3
 
 
-cdef bint fill(const Batch *batch, int64_t start_offset, int64_t end_offset, const Totals *room, Totals *used, const Target *target) noexcept nogil:
-    """Write the records in the range to the columns, never past what was measured."""
-    cdef Reader section, headers
-    cdef Row row
-    cdef Blob key, value
-    cdef int64_t last_delta = -1
-    cdef int64_t i, j
-    section.at = <const uint8_t *>batch.records.buf
-    section.end = section.at + batch.records.len
-    for i in range(batch.record_count):
-        if not read_row(&section, batch, &last_delta, &row, &headers):
-            return False
-        if not start_offset <= row.offset < end_offset:
-            continue
-        if used.rows >= room.rows:
-            return False
-        if row.key.size > room.key_bytes - used.key_bytes or row.value.size > room.value_bytes - used.value_bytes:
-            return False
-        target.offsets[used.rows] = row.offset
-        target.timestamps[used.rows] = row.timestamp
-        put_blob(&row.key, used.rows, used.key_bytes, target.key_offsets, target.key_data, target.key_validity)
-        put_blob(&row.value, used.rows, used.value_bytes, target.value_offsets, target.value_data, target.value_validity)
-        used.key_bytes += row.key.size
-        used.value_bytes += row.value.size
-        for j in range(row.header_count):
-            if used.headers >= room.headers or not read_blob(&headers, False, &key) or not read_blob(&headers, True, &value):
-                return False
-            if key.size > room.header_key_bytes - used.header_key_bytes:
-                return False
-            if value.size > room.header_value_bytes - used.header_value_bytes:
-                return False
-            put_blob(&key, used.headers, used.header_key_bytes, target.header_key_offsets, target.header_key_data, NULL)
-            put_blob(&value, used.headers, used.header_value_bytes, target.header_value_offsets, target.header_value_data, target.header_value_validity)
-            used.header_key_bytes += key.size
-            used.header_value_bytes += value.size
-            used.headers += 1
-        used.rows += 1
-        target.list_offsets[used.rows] = <int32_t>used.headers
-    return True
+cdef class ColumnDecoder:
+    cdef int64_t start_offset
+    cdef int64_t end_offset
+    cdef bint keys_only
+    cdef Totals used
+    # Bytes objects that nobody else has seen yet.
+    cdef (PyObject *)[COLUMN_COUNT] columns
+    cdef int64_t[COLUMN_COUNT] room
 
+    def __cinit__(self, int64_t start_offset, int64_t end_offset, *, bint keys_only=False):
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.keys_only = keys_only
 
-cdef bytes zero_led(int64_t count, int32_t **start):
-    """Room for `count` int32 offsets and the zero before them."""
-    cdef bytes room = PyBytes_FromStringAndSize(NULL, 4 * (count + 1))
-    start[0] = <int32_t *>PyBytes_AS_STRING(room)
-    start[0][0] = 0
-    return room
+    def __dealloc__(self):
+        cdef int i
+        for i in range(COLUMN_COUNT):
+            Py_XDECREF(self.columns[i])
 
+    def add(self, section):
+        cdef Batch batch
+        cdef Py_buffer records
+        cdef Target target
+        cdef bint valid
+        batch.base_offset = section.base_offset
+        batch.last_offset_delta = section.last_offset_delta
+        batch.base_timestamp = section.base_timestamp_ms
+        batch.stamped = section.append_timestamp_ms is not None
+        batch.append_timestamp = section.append_timestamp_ms if batch.stamped else 0
+        batch.record_count = section.record_count
+        PyObject_GetBuffer(section.records, &records, PyBUF_SIMPLE)
+        try:
+            batch.records = <const uint8_t *>records.buf
+            batch.size_bytes = records.len
+            valid = batch.record_count <= batch.size_bytes // MIN_RECORD_BYTES
+            if valid:
+                self.make_room(&batch, &target)
+                with nogil:
+                    valid = fill(&batch, self.start_offset, self.end_offset, self.keys_only, &self.used, &target)
+        finally:
+            PyBuffer_Release(&records)
+        if not valid:
+            raise CorruptBatch(f"the records of the batch at offset {batch.base_offset} are not valid")
+        if (
+            max(self.used.key_bytes, self.used.value_bytes) > INT32_MAX
+            or max(self.used.header_key_bytes, self.used.header_value_bytes) > INT32_MAX
+        ):
+            raise InvalidInput("the records do not fit in one set of columns", hint="take fewer at a time")
 
-cdef bytes uninitialised(int64_t size, void **start):
-    cdef bytes room = PyBytes_FromStringAndSize(NULL, size)
-    start[0] = PyBytes_AS_STRING(room)
-    return room
+    def finish(self):
+        cdef Totals used = self.used
+        cdef int64_t[COLUMN_COUNT] sizes
+        sizes_of(&used, sizes)
+        self.reserve(sizes)
+        memset(&self.used, 0, sizeof(Totals))
+        return Columns(
+            count=used.rows,
+            offsets=self.take(OFFSETS, sizes),
+            timestamps=self.take(TIMESTAMPS, sizes),
+            key_offsets=self.take(KEY_OFFSETS, sizes),
+            key_data=self.take(KEY_DATA, sizes),
+            key_validity=self.take_validity(KEY_VALIDITY, sizes, used.null_keys),
+            value_offsets=self.take(VALUE_OFFSETS, sizes),
+            value_data=self.take(VALUE_DATA, sizes),
+            value_validity=self.take_validity(VALUE_VALIDITY, sizes, used.null_values),
+            header_list_offsets=self.take(LIST_OFFSETS, sizes),
+            header_key_offsets=self.take(HEADER_KEY_OFFSETS, sizes),
+            header_key_data=self.take(HEADER_KEY_DATA, sizes),
+            header_value_offsets=self.take(HEADER_VALUE_OFFSETS, sizes),
+            header_value_data=self.take(HEADER_VALUE_DATA, sizes),
+            header_value_validity=self.take_validity(HEADER_VALUE_VALIDITY, sizes, used.null_header_values),
+        )
 
+    cdef int make_room(self, const Batch *batch, Target *target) except -1:
+        """For whatever the batch turns out to be: its bytes may all be keys, or all be headers."""
+        cdef Totals most = self.used
+        cdef int64_t[COLUMN_COUNT] sizes
+        most.rows += batch.record_count
+        most.headers += batch.size_bytes // MIN_HEADER_BYTES
+        most.key_bytes += batch.size_bytes
+        most.value_bytes += batch.size_bytes
+        most.header_key_bytes += batch.size_bytes
+        most.header_value_bytes += batch.size_bytes
+        sizes_of(&most, sizes)
+        self.reserve(sizes)
+        target.offsets = <int64_t *>self.start_of(OFFSETS)
+        target.timestamps = <int64_t *>self.start_of(TIMESTAMPS)
+        target.key_offsets = <int32_t *>self.start_of(KEY_OFFSETS)
+        target.key_data = <uint8_t *>self.start_of(KEY_DATA)
+        target.key_validity = <uint8_t *>self.start_of(KEY_VALIDITY)
+        target.value_offsets = <int32_t *>self.start_of(VALUE_OFFSETS)
+        target.value_data = <uint8_t *>self.start_of(VALUE_DATA)
+        target.value_validity = <uint8_t *>self.start_of(VALUE_VALIDITY)
+        target.list_offsets = <int32_t *>self.start_of(LIST_OFFSETS)
+        target.header_key_offsets = <int32_t *>self.start_of(HEADER_KEY_OFFSETS)
+        target.header_key_data = <uint8_t *>self.start_of(HEADER_KEY_DATA)
+        target.header_value_offsets = <int32_t *>self.start_of(HEADER_VALUE_OFFSETS)
+        target.header_value_data = <uint8_t *>self.start_of(HEADER_VALUE_DATA)
+        target.header_value_validity = <uint8_t *>self.start_of(HEADER_VALUE_VALIDITY)
+        return 0
 
-cdef object bitmap(int64_t count, int64_t nulls, uint8_t **start):
-    """A bitmap in which nothing is valid yet, or none at all if nothing will be null."""
-    cdef bytes room
-    start[0] = NULL
-    if nulls == 0:
-        return None
-    room = PyBytes_FromStringAndSize(NULL, (count + 7) >> 3)
-    start[0] = <uint8_t *>PyBytes_AS_STRING(room)
-    memset(start[0], 0, (count + 7) >> 3)
-    return room
+    cdef int reserve(self, const int64_t *sizes) except -1:
+        cdef int i
+        for i in range(COLUMN_COUNT):
+            if self.columns[i] == NULL:
+                self.start_column(i, max(sizes[i], self.room[i]))
+            elif self.room[i] < sizes[i]:
+                self.extend_column(i, max(sizes[i], GROWTH * self.room[i]))
+        return 0
 
+    cdef int start_column(self, int column, int64_t size) except -1:
+        cdef bytes room = PyBytes_FromStringAndSize(NULL, size)
+        Py_INCREF(room)
+        self.columns[column] = <PyObject *>room
+        self.room[column] = size
+        # Offsets begin with zero, and in a bitmap nothing is valid yet. All else is written before it is read.
+        if column in (KEY_OFFSETS, VALUE_OFFSETS, LIST_OFFSETS, HEADER_KEY_OFFSETS, HEADER_VALUE_OFFSETS):
+            memset(self.start_of(column), 0, 4)
+        elif column in (KEY_VALIDITY, VALUE_VALIDITY, HEADER_VALUE_VALIDITY):
+            memset(self.start_of(column), 0, size)
+        return 0
 
-cdef object columns_of(const Batch *batches, Py_ssize_t count, int64_t start_offset, int64_t end_offset):
-    cdef Totals room, used
-    cdef Target target
-    cdef Py_ssize_t i = 0
-    cdef bint valid = True
-    memset(&room, 0, sizeof(room))
-    memset(&used, 0, sizeof(used))
-    with nogil:
-        for i in range(count):
-            valid = measure(&batches[i], start_offset, end_offset, &room)
-            if not valid:
-                break
-    if not valid:
-        raise CorruptBatch(f"the records of the batch at offset {batches[i].base_offset} are not valid")
-    if max(room.key_bytes, room.value_bytes, room.header_key_bytes, room.header_value_bytes) > INT32_MAX:
-        raise InvalidInput("the records do not fit in one set of columns", hint="take fewer at a time")
-    columns = Columns(
-        count=room.rows,
-        offsets=uninitialised(8 * room.rows, <void **>&target.offsets),
-        timestamps=uninitialised(8 * room.rows, <void **>&target.timestamps),
-        key_offsets=zero_led(room.rows, &target.key_offsets),
-        key_data=uninitialised(room.key_bytes, <void **>&target.key_data),
-        key_validity=bitmap(room.rows, room.null_keys, &target.key_validity),
-        value_offsets=zero_led(room.rows, &target.value_offsets),
-        value_data=uninitialised(room.value_bytes, <void **>&target.value_data),
-        value_validity=bitmap(room.rows, room.null_values, &target.value_validity),
-        header_list_offsets=zero_led(room.rows, &target.list_offsets),
-        header_key_offsets=zero_led(room.headers, &target.header_key_offsets),
-        header_key_data=uninitialised(room.header_key_bytes, <void **>&target.header_key_data),
-        header_value_offsets=zero_led(room.headers, &target.header_value_offsets),
-        header_value_data=uninitialised(room.header_value_bytes, <void **>&target.header_value_data),
-        header_value_validity=bitmap(room.headers, room.null_header_values, &target.header_value_validity),
-    )
-    with nogil:
-        for i in range(count):
-            valid = fill(&batches[i], start_offset, end_offset, &room, &used, &target)
-            if not valid:
-                break
-    if not valid or used.rows != room.rows or used.headers != room.headers:
-        raise CorruptBatch("the records changed while they were decoded")
-    return columns
+    cdef int extend_column(self, int column, int64_t size) except -1:
+        cdef int64_t had = self.room[column]
+        _PyBytes_Resize(&self.columns[column], size)
+        self.room[column] = size
+        if column in (KEY_VALIDITY, VALUE_VALIDITY, HEADER_VALUE_VALIDITY):
+            memset(self.start_of(column) + had, 0, size - had)
+        return 0
+
+    cdef inline char *start_of(self, int column) noexcept:
+        return PyBytes_AS_STRING(<object>self.columns[column])
+
+    cdef object take(self, int column, const int64_t *sizes):
+        """A column that is complete. The next one begins with room for as much and a little more."""
+        _PyBytes_Resize(&self.columns[column], sizes[column])
+        taken = <object>self.columns[column]
+        Py_XDECREF(self.columns[column])
+        self.columns[column] = NULL
+        self.room[column] = sizes[column] + (sizes[column] >> 3)
+        return taken
+
+    cdef object take_validity(self, int column, const int64_t *sizes, int64_t nulls):
+        """None where nothing is null."""
+        taken = self.take(column, sizes)
+        return taken if nulls else None
 
 
 def decode_sections(sections, int64_t start_offset, int64_t end_offset):
-    cdef Py_ssize_t count = len(sections)
-    cdef Batch *batches = <Batch *>calloc(max(count, 1), sizeof(Batch))
-    cdef Py_ssize_t i
-    if batches == NULL:
-        raise MemoryError
-    try:
-        for i in range(count):
-            section = sections[i]
-            PyObject_GetBuffer(section.records, &batches[i].records, PyBUF_SIMPLE)
-            batches[i].held = True
-            batches[i].base_offset = section.base_offset
-            batches[i].last_offset_delta = section.last_offset_delta
-            batches[i].base_timestamp = section.base_timestamp_ms
-            batches[i].stamped = section.append_timestamp_ms is not None
-            batches[i].append_timestamp = section.append_timestamp_ms if batches[i].stamped else 0
-            batches[i].record_count = section.record_count
-        return columns_of(batches, count, start_offset, end_offset)
-    finally:
-        for i in range(count):
-            if batches[i].held:
-                PyBuffer_Release(&batches[i].records)
-        free(batches)
+    cdef ColumnDecoder decoder = ColumnDecoder(start_offset, end_offset)
+    for section in sections:
+        decoder.add(section)
+    return decoder.finish()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, islice
 
 from streamhouse.format.columns import Columns
 from streamhouse.model.buffer import Buffer
@@ -28,8 +29,19 @@ class _BinaryColumn:
         else:
             self.data += value
             if len(self.data) > _INT32_MAX:
-                raise InvalidInput("the records do not fit in one set of columns", hint="take fewer at a time")
+                raise _too_much()
         self.offsets.append(len(self.data))
+
+    def extend(self, values: Sequence[Buffer | None]) -> None:
+        if None in values:
+            first = len(self.offsets) - 1
+            self.nulls += [first + index for index, value in enumerate(values) if value is None]
+        present = [b"" if value is None else value for value in values]
+        start = len(self.data)
+        self.data += b"".join(present)
+        if len(self.data) > _INT32_MAX:
+            raise _too_much()
+        self.offsets.extend(islice(accumulate(map(len, present), initial=start), 1, None))
 
     def validity(self) -> bytes | None:
         if not self.nulls:
@@ -72,6 +84,25 @@ class ColumnBuilder:
             self._header_values.append(header_value)
         self._list_offsets.append(len(self._header_keys.offsets) - 1)
 
+    def extend(
+        self,
+        offsets: Iterable[int],
+        timestamps_ms: Iterable[int],
+        keys: Sequence[Buffer | None],
+        values: Sequence[Buffer | None],
+        headers: Sequence[Sequence[tuple[Buffer, Buffer | None]]],
+    ) -> None:
+        """Many rows, given as columns: several times as fast as one by one."""
+        self._offsets.extend(offsets)
+        self._timestamps.extend(timestamps_ms)
+        self._keys.extend(keys)
+        self._values.extend(values)
+        before = len(self._header_keys.offsets) - 1
+        pairs = [pair for several in headers for pair in several]
+        self._header_keys.extend([key for key, _ in pairs])
+        self._header_values.extend([value for _, value in pairs])
+        self._list_offsets.extend(islice(accumulate(map(len, headers), initial=before), 1, None))
+
     def finish(self) -> Columns:
         return Columns(
             count=len(self._offsets),
@@ -90,3 +121,7 @@ class ColumnBuilder:
             header_value_data=bytes(self._header_values.data),
             header_value_validity=self._header_values.validity(),
         )
+
+
+def _too_much() -> InvalidInput:
+    return InvalidInput("the records do not fit in one set of columns", hint="take fewer at a time")

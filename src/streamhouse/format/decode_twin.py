@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from streamhouse.format.column_builder import ColumnBuilder
 from streamhouse.format.columns import Columns, Section
@@ -100,18 +100,42 @@ def _rows(section: Section) -> Iterator[_Row]:
         raise _NotValid
 
 
-def decode_sections(sections: Sequence[Section], start_offset: int, end_offset: int) -> Columns:
-    """The records of all sections with start_offset <= offset < end_offset, every record checked.
+class ColumnDecoder:
+    """Columns that grow by a section at a time: the records with start_offset <= offset < end_offset, all checked.
 
     A record must be exactly as long as it says, a section must be exactly its records, and offsets must rise and stay
-    within what the batch's header says; CorruptBatch otherwise.
+    within what the batch's header says; CorruptBatch otherwise. With `keys_only`, values are empty where they are not
+    null and headers are left out, but what is left out is checked as well.
     """
-    builder = ColumnBuilder()
-    for section in sections:
+
+    def __init__(self, start_offset: int, end_offset: int, *, keys_only: bool = False) -> None:
+        self._start_offset = start_offset
+        self._end_offset = end_offset
+        self._keys_only = keys_only
+        self._builder = ColumnBuilder()
+
+    def add(self, section: Section) -> None:
         try:
-            for row in _rows(section):
-                if start_offset <= row[0] < end_offset:
-                    builder.append(*row)
+            for offset, timestamp_ms, key, value, headers in _rows(section):
+                if not self._start_offset <= offset < self._end_offset:
+                    continue
+                if self._keys_only:
+                    self._builder.append(offset, timestamp_ms, key, None if value is None else b"", ())
+                else:
+                    self._builder.append(offset, timestamp_ms, key, value, headers)
         except _NotValid:
             raise CorruptBatch(f"the records of the batch at offset {section.base_offset} are not valid") from None
-    return builder.finish()
+
+    def finish(self) -> Columns:
+        """What has been added since the last time."""
+        columns = self._builder.finish()
+        self._builder = ColumnBuilder()
+        return columns
+
+
+def decode_sections(sections: Iterable[Section], start_offset: int, end_offset: int) -> Columns:
+    """The records of all sections, as ColumnDecoder has them."""
+    decoder = ColumnDecoder(start_offset, end_offset)
+    for section in sections:
+        decoder.add(section)
+    return decoder.finish()

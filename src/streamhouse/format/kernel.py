@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-try:
-    from streamhouse.format._decode import decode_sections
-    from streamhouse.format._encode import encode_rows
-    from streamhouse.format._scan import scan_entries, scan_run
+from typing import TYPE_CHECKING
 
-    COMPILED = True
-except ImportError:
-    from streamhouse.format.decode_twin import decode_sections
+if TYPE_CHECKING:
+    from streamhouse.format.decode_twin import ColumnDecoder, decode_sections
     from streamhouse.format.encode_twin import encode_rows
     from streamhouse.format.scan_twin import scan_entries, scan_run
 
-    COMPILED = False
+    COMPILED: bool
+else:
+    try:
+        from streamhouse.format._decode import ColumnDecoder, decode_sections
+        from streamhouse.format._encode import encode_rows
+        from streamhouse.format._scan import scan_entries, scan_run
 
-__all__ = ["COMPILED", "decode_sections", "encode_rows", "scan_entries", "scan_run"]
+        COMPILED = True
+    except ImportError:
+        from streamhouse.format.decode_twin import ColumnDecoder, decode_sections
+        from streamhouse.format.encode_twin import encode_rows
+        from streamhouse.format.scan_twin import scan_entries, scan_run
+
+        COMPILED = False
+
+__all__ = ["COMPILED", "ColumnDecoder", "decode_sections", "encode_rows", "scan_entries", "scan_run"]

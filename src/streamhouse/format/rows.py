@@ -50,9 +50,10 @@ def columns_of(records: Iterable[Record]) -> Columns:
     """The columns of the rows."""
     builder = ColumnBuilder()
     try:
-        for record in records:
-            headers = [(key.encode("utf-8"), value) for key, value in record.headers]
-            builder.append(record.offset, record.timestamp_ms, record.key, record.value, headers)
+        if rows := list(records):
+            offsets, timestamps_ms, keys, values, headers = zip(*rows, strict=True)
+            encoded = [[(key.encode("utf-8"), value) for key, value in several] for several in headers]
+            builder.extend(offsets, timestamps_ms, keys, values, encoded)
     except UnicodeEncodeError:
         raise InvalidInput("a header's key is not valid text") from None
     except OverflowError:

@@ -42,6 +42,7 @@ __all__ = [
     "EncodedSegment",
     "Footer",
     "SegmentIndex",
+    "StoredBlock",
     "decode_block",
     "decode_footer",
     "decode_index",
@@ -49,6 +50,7 @@ __all__ = [
     "encode_segment",
     "index_in",
     "iter_blocks",
+    "open_segment",
 ]
 
 DEFAULT_BLOCK_BYTES = 256 * 1024
@@ -88,11 +90,20 @@ class EncodedSegment:
     checksum: int
 
 
+class StoredBlock(NamedTuple):
+    """A block of a segment: its run of batches, and the very bytes that it is stored as, header included."""
+
+    run: bytes | memoryview
+    stored: memoryview
+
+
 class _Block(NamedTuple):
-    """A run of batches on its way into a segment, in pieces of the buffers that it came from."""
+    """A run of batches on its way into a segment, in pieces of the buffers that it came from; `stored` if that is known
+    already."""
 
     pieces: list[memoryview]
     runs: list[RunSummary]
+    stored: memoryview | None = None
 
     @property
     def raw_bytes(self) -> int:
@@ -119,10 +130,13 @@ class _Block(NamedTuple):
         return max(run.max_timestamp_ms for run in self.runs)
 
 
-def encode_segment(batches: Sequence[Buffer], *, epoch: int, block_bytes: int = DEFAULT_BLOCK_BYTES) -> EncodedSegment:
+def encode_segment(
+    batches: Sequence[Buffer | StoredBlock], *, epoch: int, block_bytes: int = DEFAULT_BLOCK_BYTES
+) -> EncodedSegment:
     """One object from buffers that each hold a run of whole batches, in offset order.
 
-    The parts may refer to the given buffers, which must not change until the segment has been uploaded.
+    Blocks of other segments are taken over as they are stored, unless they are small: compressing is most of what a
+    segment costs. The parts may refer to the given buffers, which must not change until the segment has been uploaded.
     """
     blocks = list(_gather_blocks(batches, block_bytes))
     if not blocks:
@@ -163,18 +177,26 @@ def encode_segment(batches: Sequence[Buffer], *, epoch: int, block_bytes: int = 
     )
 
 
-def _gather_blocks(batches: Sequence[Buffer], block_bytes: int) -> Iterator[_Block]:
+def _gather_blocks(batches: Sequence[Buffer | StoredBlock], block_bytes: int) -> Iterator[_Block]:
     """Cut the runs into blocks of at most `block_bytes`; a batch larger than that is a block of its own."""
     block = _Block([], [])
     raw_bytes = 0
     end_offset: int | None = None
-    for buf in batches:
-        view = memoryview(buf)
+    for given in batches:
+        view = memoryview(given.run if isinstance(given, StoredBlock) else given)
         start = 0
+        if isinstance(given, StoredBlock) and len(view) >= block_bytes // 2:
+            run = kernel.scan_run(view, 0, len(view))
+            _check_order(run, end_offset)
+            if block.pieces:
+                yield block
+                block = _Block([], [])
+                raw_bytes = 0
+            yield _Block([view], [run], given.stored)
+            start, end_offset = len(view), run.end_offset
         while start < len(view):
             run = kernel.scan_run(view, start, block_bytes - raw_bytes)
-            if end_offset is not None and run.base_offset < end_offset:
-                raise CorruptBatch(f"offset {run.base_offset} comes again: the batch before ends at {end_offset}")
+            _check_order(run, end_offset)
             if block.pieces and raw_bytes + run.end - start > block_bytes:
                 yield block
                 block = _Block([], [])
@@ -187,8 +209,15 @@ def _gather_blocks(batches: Sequence[Buffer], block_bytes: int) -> Iterator[_Blo
         yield block
 
 
+def _check_order(run: RunSummary, end_offset: int | None) -> None:
+    if end_offset is not None and run.base_offset < end_offset:
+        raise CorruptBatch(f"offset {run.base_offset} comes again: the batch before ends at {end_offset}")
+
+
 def _store_block(block: _Block) -> list[Buffer]:
     """The block's header and then its bytes, compressed where that pays."""
+    if block.stored is not None:
+        return [block.stored]
     raw_bytes = block.raw_bytes
     codec, stored = BlockCodec.NONE, list[Buffer](block.pieces)
     # Batches that a producer compressed do not shrink again, so a block that is mostly those is not even tried.
@@ -252,11 +281,21 @@ def _open_block(view: memoryview, name: str) -> bytes | memoryview:
 
 def decode_segment(data: Buffer) -> tuple[Footer, list[bytes | memoryview]]:
     """A whole object: its footer and each block's run of batches, everything checked."""
+    footer, blocks = open_segment(data)
+    return footer, [block.run for block in blocks]
+
+
+def open_segment(data: Buffer) -> tuple[Footer, Iterator[StoredBlock]]:
+    """The same, but a block is decompressed and checked when its turn comes: whoever wants them one after the other
+    need not hold them all, and finds each in the processor's caches."""
     decode_header(data)
     footer = decode_footer(data, len(data))
     view = memoryview(data)
     index = decode_index(view[footer.index_position : footer.index_end], footer)
-    positions = index.positions
-    return footer, [
-        decode_block(view[positions[block] : positions[block + 1]], index, block) for block in range(index.block_count)
-    ]
+    return footer, _iter_stored(view, index)
+
+
+def _iter_stored(view: memoryview, index: SegmentIndex) -> Iterator[StoredBlock]:
+    for block in range(index.block_count):
+        stored = view[index.positions[block] : index.positions[block + 1]]
+        yield StoredBlock(decode_block(stored, index, block), stored)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.spark.home import home_without_archives
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +61,8 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
+        with home_without_archives():
+            session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise InvalidConfig(f"Spark's Java process did not start: {error}", hint=_JAVA_HINT) from error
     _register(session)

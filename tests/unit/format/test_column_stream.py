@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from format_samples.kernels import Kernel, both_kernels, using
-from streamhouse.format.batch import stamp_append_time
+from streamhouse.format.batch import HEADER_BYTES, build, iter_headers, stamp_append_time
 from streamhouse.format.column_stream import ColumnsPart, iter_columns
 from streamhouse.format.compression import Codec
-from streamhouse.format.records import Record, encode_records, records_of
+from streamhouse.format.records import Record, decode_records, encode_records, records_of
 from streamhouse.model.errors import CorruptBatch
 
 EVERYTHING = 2**60
@@ -64,3 +64,53 @@ def test_a_batch_that_does_not_match_its_crc_is_noticed() -> None:
     damaged[-1] ^= 1
     with pytest.raises(CorruptBatch, match="CRC"):
         parts(bytes(damaged))
+
+
+def mixed(base_offset: int, count: int) -> bytes:
+    """Some have no key, some no value, some headers, and no two are of one size."""
+    records = [
+        Record(
+            offset=base_offset + number,
+            timestamp_ms=number,
+            key=None if number % 7 == 3 else b"k" * (number % 5),
+            value=None if number % 11 == 5 else b"v" * number,
+            headers=(("trace", None), ("h", b"x" * (number % 3)))[: number % 3],
+        )
+        for number in range(count)
+    ]
+    return encode_records(records, base_offset=base_offset)
+
+
+@both_kernels
+def test_columns_that_grow_batch_by_batch_are_those_of_all_batches_at_once(chosen: Kernel) -> None:
+    runs = [mixed(1_000 * number, 1 + 40 * number) for number in range(12)]
+    with using(chosen):
+        found = parts(*runs, rows=200)
+    assert len(found) > 2
+    assert [record for part in found for record in records_of(part.columns)] == [
+        record for run in runs for record in decode_records(run)
+    ]
+
+
+@both_kernels
+def test_of_values_only_whether_they_are_null_is_kept_where_keys_are_wanted(chosen: Kernel) -> None:
+    run = mixed(0, 60)
+    with using(chosen):
+        (found,) = iter_columns(
+            [run], start_offset=0, end_offset=EVERYTHING, target_rows=99, target_bytes=EVERYTHING, keys_only=True
+        )
+    whole = decode_records(run)
+    assert [(each.key, each.value, each.headers) for each in records_of(found.columns)] == [
+        (each.key, None if each.value is None else b"", ()) for each in whole
+    ]
+
+
+@both_kernels
+def test_damage_is_noticed_in_values_that_nobody_wants(chosen: Kernel) -> None:
+    good = encode_records([Record(offset=0, timestamp_ms=0, key=b"k", value=b"value")], base_offset=0)
+    # The value says that it is longer than its record, under a CRC that matches.
+    at = good.index(b"value") - 1
+    (header,) = (header for _, header in iter_headers(good))
+    broken = build(header, good[HEADER_BYTES:at] + bytes([good[at] + 2]) + good[at + 1 :])
+    with using(chosen), pytest.raises(CorruptBatch, match="not valid"):
+        list(iter_columns([broken], start_offset=0, end_offset=9, target_rows=9, target_bytes=999, keys_only=True))

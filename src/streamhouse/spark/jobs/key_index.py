@@ -14,26 +14,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamhouse.core.key_partitions import key_partitions
 from streamhouse.format.arrow import ArrowArray
 from streamhouse.format.column_stream import iter_columns
-from streamhouse.format.segment import decode_segment
+from streamhouse.format.segment import open_segment
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData
 from streamhouse.spark.jobs.column_filter import key_array
 
 Integers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
-Hashes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
+Parts: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int32]]"
 
 _PART_ROWS = 200_000
 _PART_BYTES = 16 * 2**20
 _INT64_MAX = 2**63 - 1
 
-# Odd constants with bits all over: multiplying by them mixes every bit of a word into the upper ones.
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_FOLD = np.uint64(29)
-_WORD_BYTES = 8
-_HASHED_BYTES = 256
+_PRIME = 1_000_003
+_OFFSET_BYTES = 4
 _MANY_PARTS = 2**16
 
 
@@ -75,16 +73,17 @@ class SegmentKeys:
 
 def index_segment(data: Buffer, *, drops_tombstones: bool) -> SegmentKeys:
     """Everything in the segment is checked on the way: compaction must not take damage for the truth."""
-    footer, runs = decode_segment(data)
+    footer, blocks = open_segment(data)
     keys: list[ArrowArray] = []
     tombstones: list[Flags] = []
     for part in iter_columns(
-        runs,
+        (block.run for block in blocks),
         start_offset=0,
         end_offset=_INT64_MAX,
         target_rows=_PART_ROWS,
         target_bytes=_PART_BYTES,
         as_text=False,
+        keys_only=True,
     ):
         keys.append(key_array(part.columns))
         tombstones.append(_nulls(part.columns.value_validity, part.columns.count))
@@ -121,7 +120,7 @@ def split_by_key(entries: KeyEntries, parts: int) -> dict[int, KeyEntries]:
     """The same key is in the same part, whatever the segment. Parts without keys are left out."""
     if parts == 1 or not len(entries.keys):
         return {0: entries} if len(entries.keys) else {}
-    part_of = (_hash_keys(entries.keys) % np.uint64(parts)).astype(np.uint16 if parts <= _MANY_PARTS else np.int64)
+    part_of = _parts_of(entries.keys, parts).astype(np.uint16 if parts <= _MANY_PARTS else np.int32)
     # numpy sorts small numbers by counting them. Then every part is a slice of the same memory.
     order = np.argsort(part_of, kind="stable")
     keys, ordinals, is_expired = entries.keys.take(order), entries.ordinals[order], entries.is_expired[order]
@@ -158,20 +157,10 @@ def _nulls(validity: Buffer | None, count: int) -> Flags:
     return ~bits.view(np.bool_)
 
 
-def _hash_keys(keys: ArrowArray) -> Hashes:
-    """Eight bytes of every key at a time; what long keys have beyond their first words does not matter here."""
-    _, offset_bytes, data_bytes = keys.buffers()
-    offsets = np.frombuffer(memoryview(offset_bytes or b""), np.int32)[keys.offset :][: len(keys) + 1].astype(np.int64)
-    data = bytes(data_bytes or b"") + bytes(_WORD_BYTES)
-    # One word for every byte of the data: what follows that byte, which need not be aligned.
-    words = np.ndarray((len(data) - _WORD_BYTES + 1,), "<u8", data, strides=(1,))
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    hashes: Hashes = (lengths.astype(np.uint64) + np.uint64(1)) * _MIX
-    rows = np.arange(len(lengths))
-    for at in range(0, min(int(lengths.max(initial=0)), _HASHED_BYTES), _WORD_BYTES):
-        rows = rows[lengths[rows] > at]
-        beyond = np.minimum(lengths[rows] - at, _WORD_BYTES)
-        mask = (~np.uint64(0)) >> ((_WORD_BYTES - beyond) * 8).astype(np.uint64)
-        mixed = (hashes[rows] ^ (words[starts[rows] + at] & mask)) * _MIX
-        hashes[rows] = mixed ^ (mixed >> _FOLD)
-    return hashes
+def _parts_of(keys: ArrowArray, parts: int) -> Parts:
+    """The hashes of a partition's keys have a remainder in common, so that parts by the same hash could stay empty; its
+    remainder of a large prime has nothing to do with that."""
+    _, offset_bytes, data = keys.buffers()
+    offsets = memoryview(offset_bytes or b"")[_OFFSET_BYTES * keys.offset :]
+    remainders = key_partitions(offsets, memoryview(data or b""), None, len(keys), _PRIME, 0, 1)
+    return np.frombuffer(remainders, np.int32) % np.int32(parts)

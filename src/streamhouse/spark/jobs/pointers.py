@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from streamhouse.spark.jobs.failures import spark_errors
 from streamhouse.spark.jobs.progress import Progress, watched
+from streamhouse.spark.worker_memory import settle_memory
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -33,6 +34,7 @@ class Pointers(Generic[Pointer]):
         self._pickled = pickled
 
     def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Pointer]]:
+        settle_memory()
         for batch in batches:
             for number in batch.column(0).to_numpy().tolist():
                 yield number, pickle.loads(self._pickled.value[number])

@@ -5,7 +5,7 @@ which only a leader recognises repeats, and a leader has that from its metadata 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from streamhouse.format.column_stream import ColumnsPart, iter_columns
 from streamhouse.format.compression import Codec
 from streamhouse.format.object_keys import segment_key
 from streamhouse.format.records import encode_columns
-from streamhouse.format.segment import DEFAULT_BLOCK_BYTES, decode_segment, encode_segment
+from streamhouse.format.segment import DEFAULT_BLOCK_BYTES, StoredBlock, encode_segment, open_segment
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData
 from streamhouse.objects.blocking import BlockingStore
@@ -61,45 +61,50 @@ def rewrite(pointer: RewritePointer) -> list[SegmentInfo]:
     """The new segments, stored and not yet registered; they cover the same offsets."""
     store = pointer.objects.open()
     added: list[SegmentInfo] = []
-    runs: list[Buffer] = []
+    runs: list[Buffer | StoredBlock] = []
     base_offset, size_bytes = pointer.base_offset, 0
     for run in _runs(store, pointer):
-        if size_bytes and size_bytes + len(run) > pointer.target_bytes:
+        run_bytes = len(_batches_in(run))
+        if size_bytes and size_bytes + run_bytes > pointer.target_bytes:
             added.append(_store(store, pointer, base_offset, None, runs))
             base_offset = added[-1].end_offset
             runs, size_bytes = [], 0
         runs.append(run)
-        size_bytes += len(run)
+        size_bytes += run_bytes
     assert runs, "the last record of what is rewritten is always kept"
     runs[-1:] = _reaching_to(runs[-1], pointer.end_offset)
     added.append(_store(store, pointer, base_offset, pointer.end_offset, runs))
     return added
 
 
-def _runs(store: BlockingStore, pointer: RewritePointer) -> Iterator[Buffer]:
+def _batches_in(run: Buffer | StoredBlock) -> memoryview:
+    return memoryview(run.run if isinstance(run, StoredBlock) else run)
+
+
+def _runs(store: BlockingStore, pointer: RewritePointer) -> Iterator[Buffer | StoredBlock]:
     for source in pointer.sources:
         if source.kept == b"":
             continue
-        footer, runs = decode_segment(store.get(source.key))
+        footer, blocks = open_segment(store.get(source.key))
         if footer.record_count != source.record_count:
             raise CorruptData(
                 f"segment {source.key} has {footer.record_count} records instead of {source.record_count}",
                 hint="see what `streamhouse maintain verify` says",
             )
         if source.kept is None:
-            yield from runs
+            yield from blocks
         else:
             flags = np.unpackbits(np.frombuffer(source.kept, np.uint8), count=source.record_count)
-            yield from _kept_runs(runs, flags.view(np.bool_), pointer.codec)
+            yield from _kept_runs(blocks, flags.view(np.bool_), pointer.codec)
 
 
-def _kept_runs(runs: Sequence[Buffer], kept: Flags, codec: Codec) -> Iterator[Buffer]:
+def _kept_runs(blocks: Iterable[StoredBlock], kept: Flags, codec: Codec) -> Iterator[Buffer | StoredBlock]:
     """Neighbouring blocks that lose records are encoded together, so that batches stay large."""
     thinned: list[Buffer] = []
     thinned_flags: list[Flags] = []
     position = 0
-    for run in runs:
-        count = _record_count(run)
+    for block in blocks:
+        count = _record_count(block.run)
         flags = kept[position : position + count]
         position += count
         if not flags.any():
@@ -107,9 +112,9 @@ def _kept_runs(runs: Sequence[Buffer], kept: Flags, codec: Codec) -> Iterator[Bu
         if flags.all():
             yield from _encoded(thinned, thinned_flags, codec)
             thinned, thinned_flags = [], []
-            yield run
+            yield block
         else:
-            thinned.append(run)
+            thinned.append(block.run)
             thinned_flags.append(flags)
     yield from _encoded(thinned, thinned_flags, codec)
 
@@ -161,10 +166,10 @@ def _encode(rows: Rows, codec: Codec) -> list[bytes]:
     return encode_columns(rows.columns(), codec=codec, base_offset=None, max_batch_bytes=DEFAULT_BLOCK_BYTES)
 
 
-def _reaching_to(run: Buffer, end_offset: int) -> list[Buffer]:
+def _reaching_to(run: Buffer | StoredBlock, end_offset: int) -> list[Buffer | StoredBlock]:
     """The run with its last batch's end moved to where the old segments ended, as Kafka's cleaner leaves it: then
     consumers go on from there, and the object alone tells which offsets it stands for."""
-    view = memoryview(run)
+    view = _batches_in(run)
     position, header = list(iter_headers(view))[-1]
     last_offset_delta = end_offset - 1 - header.base_offset
     if not header.last_offset_delta < last_offset_delta <= _INT32_MAX:
@@ -177,7 +182,11 @@ def _reaching_to(run: Buffer, end_offset: int) -> list[Buffer]:
 
 
 def _store(
-    store: BlockingStore, pointer: RewritePointer, base_offset: int, end_offset: int | None, runs: Sequence[Buffer]
+    store: BlockingStore,
+    pointer: RewritePointer,
+    base_offset: int,
+    end_offset: int | None,
+    runs: Sequence[Buffer | StoredBlock],
 ) -> SegmentInfo:
     """Under a key that is new at every try: what a worker left that died is nobody's, and the node cleans it up."""
     encoded = encode_segment(runs, epoch=pointer.epoch)

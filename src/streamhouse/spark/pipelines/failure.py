@@ -15,6 +15,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 # The last line of a traceback: an exception's name, with or without its module, and what it says.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w+): (.+)$", re.MULTILINE)
 _LONGEST = 500
+_LATE_START = "Python worker failed to connect back"
 
 
 def as_error(query: str, exception: Exception) -> StreamHouseError:
@@ -24,6 +25,11 @@ def as_error(query: str, exception: Exception) -> StreamHouseError:
     if isinstance(kind, type) and issubclass(kind, StreamHouseError):
         return kind(f"{query}: {message}")
     return Unavailable(f"{query}: {name}: {message}" if name else f"{query}: {message}")
+
+
+def is_late_start(error: StreamHouseError) -> bool:
+    """A Python process of the query took longer to start than Spark waits, which no setting changes."""
+    return _LATE_START in str(error)
 
 
 def _raised(exception: Exception) -> tuple[str, str]:

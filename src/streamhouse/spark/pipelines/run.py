@@ -17,7 +17,7 @@ from streamhouse.runtime.clock import SystemClock
 from streamhouse.runtime.pause import pause_ms
 from streamhouse.spark.pipelines.checking import check_pipeline, dead_letter_mode
 from streamhouse.spark.pipelines.dead_letters import of_refusals
-from streamhouse.spark.pipelines.failure import as_error
+from streamhouse.spark.pipelines.failure import as_error, is_late_start
 from streamhouse.spark.pipelines.inputs import RealInputs
 from streamhouse.spark.pipelines.model import Guarantee, OutputMode, Pipeline, Trigger
 from streamhouse.spark.pipelines.modules import FunctionLoader
@@ -43,7 +43,10 @@ _POLL_MS = 50
 _INITIALISATION_MS = 60_000
 _INITIALISING = ("Initializing StreamExecution", "Initializing sources")
 _MOST_FAILURES = 5
+# That a Python process did not start in time says nothing about the pipeline: the machine is busy, and may be for long.
+_MOST_LATE_STARTS = 30
 _FIRST_PAUSE_MS = 1000
+_LONGEST_PAUSE_MS = 16_000
 _LAG_TIMEOUT_SECONDS = 2.0
 
 
@@ -177,11 +180,12 @@ class PipelineRun:
             query.failed_after = query.last_reported
             query.failures += 1
             reason = self._reason(query)
-            if isinstance(reason, InvalidInput | NotFound) or query.failures > _MOST_FAILURES:
+            most = _MOST_LATE_STARTS if is_late_start(reason) else _MOST_FAILURES
+            if isinstance(reason, InvalidInput | NotFound) or query.failures > most:
                 return False
             self._note(f"{reason}; trying again")
-            query.retry_at_ms = now_ms + _FIRST_PAUSE_MS * 2 ** (query.failures - 1)
-        elif now_ms >= query.retry_at_ms:
+            query.retry_at_ms = now_ms + min(_FIRST_PAUSE_MS * 2 ** (query.failures - 1), _LONGEST_PAUSE_MS)
+        elif now_ms >= query.retry_at_ms and not any(_is_initialising(each.query) for each in self._queries.values()):
             self._errors.pop(query.name, None)
             query.retry_at_ms = None
             query.query = query.stream.start()
@@ -218,10 +222,8 @@ class PipelineRun:
         self._wait_initialised(query.query)
 
     def _wait_initialised(self, query: StreamingQuery) -> None:
-        """Each has Python processes of its own to start, which Spark gives ten seconds: on a small machine they would
-        be in one another's way."""
         deadline_ms = self._clock.monotonic_ms() + _INITIALISATION_MS
-        while query.isActive and query.status["message"] in _INITIALISING:
+        while _is_initialising(query):
             if self._clock.monotonic_ms() > deadline_ms:
                 return
             pause_ms(_POLL_MS)
@@ -286,6 +288,12 @@ def _new_reports(query: _Query) -> list[dict[str, Any]]:
     if fresh:
         query.last_reported = fresh[-1]["batchId"]
     return fresh
+
+
+def _is_initialising(query: StreamingQuery) -> bool:
+    """One query at a time: each has Python processes of its own to start, which Spark gives ten seconds. Several would
+    be in one another's way, and if all failed and began again together, so again for ever."""
+    return bool(query.isActive and query.status["message"] in _INITIALISING)
 
 
 def _is_busy(query: StreamingQuery) -> bool:

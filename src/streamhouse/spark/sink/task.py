@@ -13,12 +13,13 @@ from streamhouse.format.batch import HEADER_BYTES
 from streamhouse.format.records import encode_columns
 from streamhouse.model.errors import BatchTooLarge, InvalidInput, NotFound
 from streamhouse.runtime.clock import SystemClock
-from streamhouse.spark.connections import cluster_of, planning_client, settle_memory
+from streamhouse.spark.connections import cluster_of, planning_client
 from streamhouse.spark.sink.options import SinkOptions
 from streamhouse.spark.sink.partitioning import Partitioner
 from streamhouse.spark.sink.presigned import put_by_url
 from streamhouse.spark.sink.rows import RowColumns
 from streamhouse.spark.sink.staging import Put, StagingArea
+from streamhouse.spark.worker_memory import settle_memory
 from streamhouse.wire.http.planning import StagedObject, TopicAnswer
 
 # Rows that are encoded together: so many that each partition gets a batch worth having.

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from streamhouse.model.errors import InvalidConfig
-from streamhouse.spark.connections import planning_client, settle_memory
+from streamhouse.spark.connections import planning_client
 from streamhouse.spark.source.catalog import Catalog
 from streamhouse.spark.source.data_loss import DataLoss
 from streamhouse.spark.source.options import SourceOptions
@@ -18,6 +18,7 @@ from streamhouse.spark.source.pushdown import ScanFilter, push_down
 from streamhouse.spark.source.reading import TaskReader
 from streamhouse.spark.source.rows import row_type
 from streamhouse.spark.source.task import ScanTask
+from streamhouse.spark.worker_memory import settle_memory
 from streamhouse.wire.http.planning import EARLIEST
 
 

@@ -16,13 +16,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from streamhouse.spark.connections import settle_memory
 from streamhouse.spark.source.batch_reader import check_schema
 from streamhouse.spark.source.options import SourceOptions
 from streamhouse.spark.source.positions import STARTED_AT, OffsetsJson, json_of, offsets_of
 from streamhouse.spark.source.reading import TaskReader
 from streamhouse.spark.source.stream_progress import StreamProgress
 from streamhouse.spark.source.task import ScanTask
+from streamhouse.spark.worker_memory import settle_memory
 
 StoredOffsets: TypeAlias = dict[str, Any]
 

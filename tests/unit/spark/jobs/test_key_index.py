@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from format_samples.strategies import record_lists
 from maintain_parts.segments import segment_of_records
+from streamhouse.core.partitioner import partition_for_key
 from streamhouse.format.records import Record
 from streamhouse.spark.jobs.key_index import KeyEntries, index_segment, latest_among, split_by_key
 
@@ -95,3 +96,14 @@ def test_keys_spread_over_all_parts() -> None:
 
     assert len(sizes) == 8
     assert max(sizes) < 3 * min(sizes)
+
+
+def test_the_keys_of_one_partition_spread_over_all_parts() -> None:
+    """Partitions are chosen by a hash as well, and parts must not be empty because of that."""
+    names = [name for name in (b"user-%08d" % number for number in range(40_000)) if partition_for_key(name, 8) == 5]
+    entries = KeyEntries(pa.array(names, pa.binary()), np.arange(len(names)), np.zeros(len(names), np.bool_))
+
+    sizes = [len(split.keys) for split in split_by_key(entries, 4).values()]
+
+    assert len(sizes) == 4
+    assert max(sizes) < 1.5 * min(sizes)

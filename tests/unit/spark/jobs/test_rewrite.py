@@ -16,7 +16,7 @@ from streamhouse.format.batch import HEADER_BYTES, build, iter_headers, read_hea
 from streamhouse.format.compression import Codec
 from streamhouse.format.object_keys import parse_segment_key
 from streamhouse.format.records import Record
-from streamhouse.format.segment import decode_segment
+from streamhouse.format.segment import decode_segment, open_segment
 from streamhouse.model.errors import CorruptData
 from streamhouse.spark.jobs.objects import Objects
 from streamhouse.spark.jobs.rewrite import RewritePointer, Source, rewrite
@@ -170,3 +170,37 @@ def test_a_segment_that_is_not_the_one_planned_is_refused() -> None:
     )
     with pytest.raises(CorruptData, match="has 4 records instead of 5"):
         rewrite(pointer)
+
+
+def test_a_large_block_that_keeps_everything_is_stored_as_it_was_and_small_ones_are_put_together() -> None:
+    large = [batch_of(some_records(3_000, 3_000 * number)) for number in range(2)]
+    small = [batch_of(some_records(10, 6_000 + 10 * number)) for number in range(5)]
+    old = [segment_of([batch]) for batch in (*large, *small)]
+
+    ((_, data),) = run_rewrite([(each, None) for each in old], end_offset=6_050)
+
+    footer, blocks = open_segment(data)
+    stored = [bytes(block.stored) for block in blocks]
+    assert footer.block_count == 3
+    assert stored[:2] == [bytes(block.stored) for each in old[:2] for block in open_segment(each)[1]]
+    assert [record.offset for record in records_in(data)] == list(range(6_050))
+
+
+def test_a_damaged_block_is_not_copied() -> None:
+    old = bytearray(segment_of([batch_of(some_records(3_000))]))
+    old[1_000] ^= 1
+    store = MemoryObjects({"old": bytes(old)})
+    pointer = RewritePointer(
+        objects=cast(Objects, store),
+        topic_id=TOPIC_ID,
+        partition=0,
+        base_offset=0,
+        end_offset=3_000,
+        epoch=9,
+        codec=Codec.LZ4,
+        target_bytes=2**30,
+        sources=(Source(key="old", record_count=3_000),),
+    )
+    with pytest.raises(CorruptData, match="CRC"):
+        rewrite(pointer)
+    assert list(store.objects) == ["old"]

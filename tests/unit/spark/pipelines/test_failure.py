@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamhouse.model.errors import NotFound, StreamHouseError, Unavailable
-from streamhouse.spark.pipelines.failure import as_error
+from streamhouse.spark.pipelines.failure import as_error, is_late_start
 
 _PLAIN = """\
 [STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [DIVIDE_BY_ZERO] Division by zero. Use \
@@ -43,3 +43,10 @@ def test_the_reason_is_one_line_and_of_the_kind_that_was_raised(
     assert type(error) is kind
     assert str(error).startswith(expected)
     assert "\n" not in str(error)
+
+
+def test_a_process_that_started_too_slowly_is_told_from_other_failures() -> None:
+    text = _PLAIN.replace("[DIVIDE_BY_ZERO] Division by zero. Use", "Python worker failed to connect back.\n")
+
+    assert is_late_start(as_error("revenue", RuntimeError(text)))
+    assert not is_late_start(as_error("revenue", RuntimeError(_PLAIN)))

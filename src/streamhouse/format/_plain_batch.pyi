@@ -1,0 +1,3 @@
+from streamhouse.format.batch import BatchHeader
+
+def encode_plain_batch(rows: list[tuple[bytes | None, bytes]], timestamp_ms: int) -> tuple[bytes, BatchHeader]: ...
