@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -18,9 +17,10 @@ import pytest
 
 from compat.record import Record
 from node.wait import eventually
-from spark_parts.driver import START_SECONDS, Driver, Hold
+from spark_parts.driver import START_SECONDS, Hold
 from spark_parts.nodes import SparkNode
 from spark_parts.pipelines import (
+    PipelineCommand,
     create_topics,
     facts_of,
     finish,
@@ -31,10 +31,10 @@ from spark_parts.pipelines import (
     start_once,
 )
 from spark_parts.rows import consume, produce
-from spark_parts.session import HEAP, MASTER, QUICK_JAVA
+from spark_parts.session import MASTER
 from streamhouse.cli.main import run as run_command
 from streamhouse.spark.pipelines.problems import InvalidPipeline
-from streamhouse.spark.pipelines.registry import DIED, ENDED, RUNNING, Registry
+from streamhouse.spark.pipelines.registry import DIED, ENDED, RUNNING, STATE_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -225,12 +225,8 @@ def test_a_table_can_be_a_stream_of_its_changes(spark: SparkSession, embedded_no
 _TO_LAKES = """
     name: copies
     endpoint: ${ENDPOINT}
-    master: ${MASTER}
     checkpoint: checkpoint
     trigger: 100ms
-    conf:
-      spark.driver.memory: ${HEAP}
-      spark.driver.extraJavaOptions: ${JAVA}
     sources:
       - {name: events, topic: "${EVENTS}", format: raw, max_records: 40}
     steps:
@@ -246,13 +242,6 @@ _TO_LAKES = """
         iceberg: shop.texts
         guarantee: exactly-once
         catalog: {type: sql, uri: "sqlite:///${DIRECTORY}/catalog.db", warehouse: "file://${DIRECTORY}/warehouse"}
-"""
-
-_COMMAND = """
-    import os, sys
-    os.environ["STREAMHOUSE_STATE_DIR"] = sys.argv.pop(1)
-    from streamhouse.cli.main import main
-    main()
 """
 
 # Where a batch has taken effect and Spark does not know it yet: it will come again.
@@ -277,31 +266,30 @@ def test_a_killed_run_is_known_to_have_died_and_the_next_loses_and_doubles_nothi
     node = embedded_node
     events, copies = "originals", "copies"
     create_topics(node.bootstrap, events, copies)
-    file = tmp_path / "pipeline.yaml"
-    master = "local-cluster[2,1,1024]" if IS_LONG else MASTER
-    variables = {"ENDPOINT": node.endpoint, "MASTER": master, "HEAP": HEAP, "JAVA": QUICK_JAVA}
-    variables |= {"EVENTS": events, "COPIES": copies, "DIRECTORY": str(tmp_path)}
-    text = dedent(_TO_LAKES)
-    for name, value in variables.items():
-        text = text.replace(f"${{{name}}}", value)
-    file.write_text(text)
-    state = tmp_path / "state"
-    monkeypatch.setenv("STREAMHOUSE_STATE_DIR", str(state))
-    registry = Registry(state / "pipelines")
+    command = PipelineCommand(
+        _TO_LAKES,
+        tmp_path,
+        master="local-cluster[2,1,1024]" if IS_LONG else MASTER,
+        ENDPOINT=node.endpoint,
+        EVENTS=events,
+        COPIES=copies,
+        DIRECTORY=str(tmp_path),
+    )
+    monkeypatch.setenv(STATE_VARIABLE, str(command.state))
+    registry = command.registry
     values = [f"value-{number}".encode() for number in range(130)]
 
     produce(node.bootstrap, events, [Record(key=value[-1:], value=value) for value in values[:120]])
-    arguments = (str(state), "pipeline", "run", str(file))
-    with Driver(tmp_path, _COMMAND, *arguments, holds=_HOLDS) as driver:
+    with command.start(holds=_HOLDS) as driver:
         for hold in _HOLDS:
             driver.wait_at(hold.name)
         assert registry.find("copies").state == RUNNING
-        assert run_command(["pipeline", "run", str(file)]) == 1, "it runs already"
+        assert run_command(["pipeline", "run", str(command.file)]) == 1, "it runs already"
         assert "runs already" in capsys.readouterr().err
         driver.kill9()
     assert registry.find("copies").state == DIED
 
-    with Driver(tmp_path, _COMMAND, *arguments, "--json") as driver:
+    with command.start("--json") as driver:
         produce(node.bootstrap, events, [Record(key=value[-1:], value=value) for value in values[120:]])
         eventually(
             lambda: all(len(each) >= 130 for each in _copies(node, copies, tmp_path)),
@@ -344,6 +332,61 @@ def _copies(node: SparkNode, topic: str, directory: Path) -> tuple[list[str], li
         delta.column("text").to_pylist(),
         catalog.load_table("shop.texts").scan().to_arrow().column("text").to_pylist(),
     )
+
+
+_OF_TWO_QUERIES = """
+    name: slow
+    endpoint: ${ENDPOINT}
+    checkpoint: checkpoint
+    dead_letter: late-letters
+    sources:
+      - {name: events, topic: late-events, schema: "id BIGINT NOT NULL"}
+    sinks:
+      - {name: out, from: events, topic: late-copies}
+"""
+
+# Spark gives the process ten seconds, and the first two take longer. PYTHONPATH would have it compile all of
+# PySpark, which on a busy machine is late enough.
+_SLOW_PYTHON = """\
+#!/bin/sh
+case "$*" in
+*python_streaming_source_runner*)
+    touch "{directory}/starts/$$" "{directory}/starting/$$"
+    if [ "$(ls "{directory}/starting" | wc -l)" -gt 1 ]; then
+        touch "{directory}/met/$$"
+    fi
+    sleep 4
+    rm "{directory}/starting/$$"
+    if [ "$(ls "{directory}/starts" | wc -l)" -le 2 ]; then
+        sleep 8
+    fi
+    ;;
+esac
+unset PYTHONPATH
+exec "{python}" "$@"
+"""
+
+
+def test_queries_whose_processes_start_too_slowly_begin_again_one_after_the_other(
+    embedded_node: SparkNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topics(embedded_node.bootstrap, "late-events", "late-copies", "late-letters")
+    produce(embedded_node.bootstrap, "late-events", [*json_records([{"id": 1}]), Record(key=None, value=b"{not json")])
+    for name in ("starts", "starting", "met"):
+        (tmp_path / name).mkdir()
+    python = tmp_path / "python"
+    python.write_text(_SLOW_PYTHON.format(directory=tmp_path, python=sys.executable))
+    python.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+
+    with PipelineCommand(_OF_TWO_QUERIES, tmp_path, ENDPOINT=embedded_node.endpoint).start("--once") as driver:
+        output = driver.finish()
+
+    assert not list((tmp_path / "met").iterdir()), "two started at the same time"
+    for query in ("out", "dead_letter"):
+        assert f"{query}: Python worker failed to connect back.; trying again" in output
+    assert json_values(embedded_node.bootstrap, "late-copies") == [{"id": 1}]
+    assert [letter.value for letter in consume(embedded_node.bootstrap, "late-letters")] == [b"{not json"]
 
 
 _WRONG = """\

@@ -39,7 +39,7 @@ AFTER_COMMIT = Hold(
 )
 DRIVER = """
     import sys, tempfile
-    from spark.test_sink_faults import start_stream
+    from long.test_sink_faults import start_stream
     from spark_parts.session import MASTER, session_conf
     from streamhouse.spark.session import open_session
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.record import Record
@@ -60,6 +60,21 @@ def latest_values(rows: Sequence[Row]) -> dict[tuple[int, bytes | None], bytes]:
     """What a reader of the whole log knows at its end: by partition and key, without what is deleted."""
     known = {(row.partition, row.key): row.value for row in rows}
     return {place: value for place, value in known.items() if value is not None}
+
+
+def watermarks(bootstrap: str, topic: str) -> list[tuple[int, int]]:
+    """Of each partition the first offset and the next one, as a Kafka client is told them."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "watermarks"})
+    try:
+        partitions = consumer.list_topics(topic, timeout=HUNG_SECONDS).topics[topic].partitions
+        found = [
+            consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=HUNG_SECONDS)
+            for partition in sorted(partitions)
+        ]
+    finally:
+        consumer.close()
+    assert None not in found, found
+    return [each for each in found if each is not None]
 
 
 class RunningProducer:

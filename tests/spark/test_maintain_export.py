@@ -6,25 +6,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
+from maintain_parts.exports import TARGETS, Place
 from maintain_parts.logs import SMALL_TAIL, connection_to, create_topic, keyed_records
 from services.postgres import PostgresServer
 from services.seaweed import ACCESS_KEY_ID, SECRET_ACCESS_KEY, SeaweedServer
 from spark_parts.nodes import SparkNode, on_services
-from spark_parts.rows import Row, consume, produce, produce_with_every_codec
+from spark_parts.rows import consume, produce, produce_with_every_codec
 from streamhouse.spark.jobs.export import job as export_job
-from streamhouse.spark.jobs.export.delta import DeltaTarget
-from streamhouse.spark.jobs.export.iceberg import IcebergTarget
-from streamhouse.spark.jobs.export.job import Export, ExportReport, export
-from streamhouse.spark.jobs.export.parquet import ParquetTarget
+from streamhouse.spark.jobs.export.job import Export, export
 from streamhouse.spark.jobs.merge import Merging, merge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TARGETS = {"parquet": ParquetTarget, "delta": DeltaTarget, "iceberg": IcebergTarget}
 
 
 class Killed(BaseException):
@@ -37,61 +32,6 @@ def node(
 ) -> Iterator[SparkNode]:
     with on_services(tmp_path_factory.mktemp("node"), postgres_server, s3_server, *SMALL_TAIL) as made:
         yield made
-
-
-class Place:
-    """A topic and the place that it is exported to."""
-
-    def __init__(self, spark: SparkSession, node: SparkNode, topic: str, format_name: str, directory: Path) -> None:
-        self.topic = topic
-        self.format = format_name
-        self._spark = spark
-        self._node = node
-        self._directory = directory
-
-    def export(self, *, dry_run: bool = False) -> ExportReport:
-        job = Export(
-            connection=connection_to(self._node),
-            topic=self.topic,
-            format=self.format,
-            location=str(self._directory),
-            dry_run=dry_run,
-        )
-        return export(self._spark, job)
-
-    def read(self) -> list[Row]:
-        return rows_of(self._table())
-
-    def _table(self) -> pa.Table:
-        match self.format:
-            case "parquet":
-                import pyarrow.dataset as ds
-
-                return ds.dataset(self._directory, format="parquet").to_table()
-            case "delta":
-                from deltalake import DeltaTable
-
-                return DeltaTable(self._directory).to_pyarrow_table()
-            case _:
-                from pyiceberg.catalog import load_catalog
-
-                catalog = load_catalog("default", type="sql", uri=f"sqlite:///{self._directory}/catalog.db")
-                return catalog.load_table(("streamhouse", self.topic)).scan().to_arrow()
-
-
-def rows_of(table: pa.Table) -> list[Row]:
-    return sorted(
-        Row(
-            row["topic"],
-            row["partition"],
-            row["offset"],
-            round(row["timestamp"].timestamp() * 1000),
-            row["key"],
-            row["value"],
-            tuple((header["key"], header["value"]) for header in row["headers"] or ()),
-        )
-        for row in table.to_pylist()
-    )
 
 
 @pytest.fixture(params=TARGETS)

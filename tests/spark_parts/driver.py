@@ -79,9 +79,9 @@ class Driver:
         """What it and its workers printed, both streams."""
         return self._output.read_text(errors="replace")
 
-    def wait_at(self, name: str) -> None:
+    def wait_at(self, name: str, *, timeout: float = START_SECONDS) -> None:
         """Until somebody is held there."""
-        eventually(lambda: self._is_at(name), f"the driver to reach {name}", timeout=START_SECONDS, pause=0.05)
+        eventually(lambda: self._is_at(name), f"the driver to reach {name}", timeout=timeout, pause=0.05)
 
     def _is_at(self, name: str) -> bool:
         reached = (self._points / f"{name}.reached").exists()
@@ -112,9 +112,9 @@ class Driver:
         self._process.kill()
         self._process.wait()
 
-    def finish(self) -> str:
-        """Its output, once it has ended with exit code 0."""
+    def finish(self, *, expected_code: int = 0) -> str:
+        """Its output, once it has ended, and with this exit code."""
         exit_code = self._process.wait(START_SECONDS)
         output = self.output()
-        assert exit_code == 0, f"the driver exited with {exit_code}:\n{output[-_OUTPUT_SHOWN:]}"
+        assert exit_code == expected_code, f"the driver exited with {exit_code}:\n{output[-_OUTPUT_SHOWN:]}"
         return output

@@ -1,9 +1,9 @@
-"""Pipelines run in the worker's own session, and the events that tests feed them."""
+"""Pipelines run in the worker's own session or by the command, and the events that tests feed them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -12,15 +12,24 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.record import Record
 from node.wait import eventually
-from spark_parts.driver import START_SECONDS
+from spark_parts.driver import START_SECONDS, Driver, Hold
 from spark_parts.rows import Row, consume
+from spark_parts.session import HEAP, MASTER, QUICK_JAVA
 from streamhouse.spark.pipelines.parsing import parse_pipeline, read_pipeline
+from streamhouse.spark.pipelines.registry import STATE_VARIABLE, Registry, state_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from streamhouse.spark.pipelines.model import Pipeline
     from streamhouse.spark.pipelines.run import PipelineRun
+
+_COMMAND = f"""
+    import os, sys
+    os.environ["{STATE_VARIABLE}"] = sys.argv.pop(1)
+    from streamhouse.cli.main import main
+    main()
+"""
 
 
 def pipeline_of(text: str, directory: Path, **variables: str) -> Pipeline:
@@ -52,6 +61,35 @@ def finish(run: PipelineRun) -> None:
         assert failure is None, failure
     finally:
         run.stop()
+
+
+class PipelineCommand:
+    """`streamhouse pipeline run` of a file in the directory, in a process and with a list of pipelines of its own.
+
+    The text is without `master` and `conf`: those are for a session that starts quickly."""
+
+    def __init__(self, text: str, directory: Path, *, master: str = MASTER, **variables: str) -> None:
+        session = {
+            "master": master,
+            "conf": {"spark.driver.memory": HEAP, "spark.driver.extraJavaOptions": QUICK_JAVA},
+        }
+        # What is JSON is YAML.
+        lines = [dedent(text), *(f"{name}: {json.dumps(value)}" for name, value in session.items())]
+        whole = "\n".join(lines)
+        for name, value in variables.items():
+            whole = whole.replace(f"${{{name}}}", value)
+        self._directory = directory
+        self.state = directory / "state"
+        self.file = directory / "pipeline.yaml"
+        self.file.write_text(whole)
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(state_directory({STATE_VARIABLE: str(self.state)}))
+
+    def start(self, *options: str, holds: Sequence[Hold] = ()) -> Driver:
+        arguments = (str(self.state), "pipeline", "run", str(self.file), *options)
+        return Driver(self._directory, _COMMAND, *arguments, holds=holds)
 
 
 def create_topics(bootstrap: str, *names: str, partitions: int = 2) -> None:

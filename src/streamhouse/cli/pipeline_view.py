@@ -42,8 +42,10 @@ def open_view(*, as_json: bool) -> Iterator[View]:
         from rich.live import Live
 
         console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        with Live(console=console, auto_refresh=False, transient=False) as live:
-            yield _LiveView(live)
+        # Rows that go to the same terminal are put above the table; those that go elsewhere must get there as they are.
+        is_shared = sys.stdout.isatty()
+        with Live(console=console, auto_refresh=False, transient=False, redirect_stdout=is_shared) as live:
+            yield LiveView(live)
     else:
         yield _LogView()
 
@@ -82,7 +84,7 @@ class _LogView:
         _print_rows(sink, batch_id, rows, count)
 
 
-class _LiveView:
+class LiveView:
     def __init__(self, live: Live) -> None:
         self._live = live
 
