@@ -19,6 +19,7 @@ from bench.run import FULL, QUICK, Run
 from bench.scenarios import (
     consume,
     crowd,
+    doors,
     failover,
     groups,
     growth,
@@ -44,6 +45,7 @@ SCENARIOS: dict[str, tuple[str, tuple[Scenario, ...]]] = {
     "h": ("groups", (groups.rows,)),
     "i": ("failover", (failover.rows,)),
     "j": ("scale", (scale.rows, idle_cluster.rows)),
+    "k": ("doors", (doors.rows,)),
 }
 OUT = Path(__file__).parent / "out"
 PLAIN_WIDTH = 150

@@ -77,8 +77,8 @@ def start_kafka(jars: Path, directory: Path, settings: Sequence[str]) -> Server:
     if formatted.returncode:
         raise ServerFailed(f"Kafka could not format its storage: {formatted.stderr.strip()}")
 
-    def answered(process: subprocess.Popen[bytes]) -> tuple[str, int]:
-        return _wait_until_it_answers(process, port)
+    def answered(process: subprocess.Popen[bytes]) -> dict[str, tuple[str, int]]:
+        return {"kafka": _wait_until_it_answers(process, port)}
 
     return Server([*java, "kafka.Kafka", str(properties)], directory / "kafka.log", answered)
 

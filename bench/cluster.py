@@ -54,7 +54,7 @@ class Cluster:
     def _start(self, name: str) -> None:
         data_dir = self._directory / name
         program = [sys.executable, "-m", "streamhouse", "agent", "--agent-id", name, "--zone", f"zone-of-{name}"]
-        ports = ["--kafka-port", "0", "--http-port", "0", "--grpc-port", "0"]
+        ports = ["--kafka-port", "0", "--http-port", "0", "--grpc-port", "0", "--flume-port", "0"]
         settings = ["--data-dir", str(data_dir), *ports, "--log-level", "warning"]
         command = [*program, *settings, *self.storage.flags(), *self._flags]
         self.agents[name] = Server(command, self._directory / f"{name}.log")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "native"
-PROGRAMS = ("sink", "requests", "latency", "fetch", "lookup", "loopback")
+PROGRAMS = ("sink", "requests", "exchange", "latency", "fetch", "lookup", "loopback")
 HUNG_SECONDS = 300
 
 

@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 
 from bench.native import last_lines
 
-READY = re.compile(r"ready kafka=(?P<host>[^\s:]+):(?P<port>\d+)")
+DOOR = re.compile(r"(?P<name>[a-z]+)=(?P<host>[^\s:]+):(?P<port>\d+)")
 START_SECONDS = 300.0
 STOP_SECONDS = 120.0
 
@@ -24,8 +24,8 @@ class ServerFailed(Exception):
     """A server did not become ready, or did not stop."""
 
 
-def printed_address(process: subprocess.Popen[bytes]) -> tuple[str, int]:
-    """Waits for the line `ready kafka=HOST:PORT` on standard output."""
+def announced_doors(process: subprocess.Popen[bytes]) -> dict[str, tuple[str, int]]:
+    """Waits for the line `ready kafka=HOST:PORT …` on standard output: what is open, and where."""
     deadline = time.monotonic() + START_SECONDS
     output = process.stdout
     assert output is not None
@@ -34,23 +34,23 @@ def printed_address(process: subprocess.Popen[bytes]) -> tuple[str, int]:
         while time.monotonic() < deadline:
             if not selector.select(timeout=1.0):
                 continue
-            line = output.readline()
+            line = output.readline().decode(errors="replace")
             if not line:
                 raise ServerFailed("it ended before it was ready")
-            match = READY.search(line.decode(errors="replace"))
-            if match:
-                return match["host"], int(match["port"])
+            if line.startswith("ready "):
+                return {found["name"]: (found["host"], int(found["port"])) for found in DOOR.finditer(line)}
     raise ServerFailed(f"it was not ready after {START_SECONDS:g} s")
 
 
 class Server:
-    """A child process that serves Kafka clients; `address_of` waits until it does and says where."""
+    """A child process that serves clients; `doors_of` waits until it does and says where. `host` and `port` are of the
+    first of its doors, which is Kafka's."""
 
     def __init__(
         self,
         command: Sequence[str],
         log: Path,
-        address_of: Callable[[subprocess.Popen[bytes]], tuple[str, int]] = printed_address,
+        doors_of: Callable[[subprocess.Popen[bytes]], dict[str, tuple[str, int]]] = announced_doors,
     ) -> None:
         self.command = list(command)
         self.log = log
@@ -59,11 +59,12 @@ class Server:
             self._process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=errors)
         self._watched = psutil.Process(self._process.pid)
         try:
-            self.host, self.port = address_of(self._process)
+            self.doors = doors_of(self._process)
         except ServerFailed as failure:
             self.kill()
             raise ServerFailed(f"{self._name}: {failure}; its log ends with: {self._end_of_log()}") from None
         self.start_seconds = time.perf_counter() - started
+        self.host, self.port = next(iter(self.doors.values()))
 
     @property
     def address(self) -> str:
@@ -132,7 +133,8 @@ def serving(server: Server) -> Iterator[Server]:
 def start_node(data_dir: Path, *flags: str) -> Server:
     """A StreamHouse node as a person would start it, on a free port."""
     program = [sys.executable, "-m", "streamhouse", "serve"]
-    settings = ["--data-dir", str(data_dir), "--kafka-port", "0", "--http-port", "0", "--log-level", "warning"]
+    ports = ["--kafka-port", "0", "--http-port", "0", "--grpc-port", "0", "--flume-port", "0"]
+    settings = ["--data-dir", str(data_dir), *ports, "--log-level", "warning"]
     return Server([*program, *settings, *flags], data_dir.parent / f"{data_dir.name}.log")
 
 

@@ -17,7 +17,7 @@ from demo.failure import DemoFailed
 
 # Small segments, so that they are written while one watches and not only at the end.
 SERVE_OPTIONS = ("--segment-bytes", "512KiB", "--segment-age", "2s")
-_FREE_PORTS = ("--kafka-port", "0", "--http-port", "0")
+_FREE_PORTS = ("--kafka-port", "0", "--http-port", "0", "--grpc-port", "0", "--flume-port", "0")
 _READY_SECONDS = 60
 _DRAIN_SECONDS = 90
 _SHOWN_LOG_LINES = 20

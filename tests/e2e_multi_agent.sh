@@ -51,7 +51,7 @@ until_true() { # until_true WHAT COMMAND...: within a minute, or it hangs
 start() { # start NAME ARGUMENTS...: a node in the background
     local name=$1
     shift
-    "$python" -m streamhouse "$@" --host 127.0.0.1 --kafka-port 0 --http-port 0 --grpc-port 0 --data-dir "$work/$name" \
+    "$python" -m streamhouse "$@" --host 127.0.0.1 --kafka-port 0 --http-port 0 --grpc-port 0 --flume-port 0 --data-dir "$work/$name" \
         >"$work/$name.out" 2>"$work/$name.err" &
     pids[$name]=$!
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -20,8 +22,11 @@ from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
 from streamhouse.broker.forwarding import Forwarder
 from streamhouse.broker.local_peer import LocalPeer
 from streamhouse.broker.nodes import Nodes
+from streamhouse.broker.planning import Planner
+from streamhouse.broker.records import RecordDoor
 from streamhouse.broker.topic_descriptors import TopicDescriptors
 from streamhouse.broker.topics import Topics
+from streamhouse.client.address import parse_bootstrap
 from streamhouse.client.peer import Peers, RemotePeer
 from streamhouse.cluster.assigner import Assigner
 from streamhouse.cluster.membership import Membership
@@ -44,14 +49,26 @@ from streamhouse.objects.s3 import S3Options
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.doors import DoorContext
 from streamhouse.server.kafka.listener import KafkaListener, KafkaPort, bind_kafka_port
+from streamhouse.spark.pipelines.registry import Registry, state_directory
 
 if TYPE_CHECKING:
-    from streamhouse.server.grpc.node import InternalPort
-    from streamhouse.server.http.node import PlanningPort
+    from streamhouse.server.flume.listener import FlumeListener, FlumePort
+    from streamhouse.server.grpc.node import GrpcPort
+    from streamhouse.server.http.node import HttpDoor
 
 _log = logging.getLogger(__name__)
 _LINGER_MS = 500
+
+
+class Door(Enum):
+    """The ways in besides Kafka's, which every node has. What a door needs is imported when it is opened, for that
+    takes longer than to start a node."""
+
+    HTTP = "http"
+    GRPC = "grpc"
+    FLUME = "flume"
 
 
 class Node:
@@ -66,17 +83,17 @@ class Node:
         objects: ObjectStore | None = None,
         durable: bool = True,
         is_agent: bool = True,
-        has_http: bool = False,
+        opens: Collection[Door] = (),
     ) -> None:
-        """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does. `has_http`: it
-        opens its HTTP port, which to import takes longer than to start a node."""
+        """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does. `opens`: what it
+        listens on besides Kafka's port."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._metadata = metadata
         self._objects = objects
         self._durable = durable and is_agent
         self._is_agent = is_agent
-        self._has_http = has_http
+        self._opens = frozenset(opens)
         self._stack = AsyncExitStack()
         self._heartbeats = TaskGroup("heartbeats")
         self._membership: Membership | None = None
@@ -87,8 +104,11 @@ class Node:
         self._assigner: Assigner
         self._local: LocalPeer
         self._peers = Peers(self._connect_peer)
-        self._internal: InternalPort | None = None
-        self.http: PlanningPort | None = None
+        self._context: DoorContext
+        self.http: HttpDoor | None = None
+        self.grpc: GrpcPort | None = None
+        self.flume: FlumeListener | None = None
+        self._flume_port: FlumePort | None = None
         self.forwarder: Forwarder
         self.engine: LogEngine
         self.broker: Broker
@@ -117,12 +137,7 @@ class Node:
         )
         port = bind_kafka_port(settings)
         self._stack.callback(port.socket.close)
-        if self._has_http:
-            # Only now: to import it takes longer than to start a node that needs none.
-            from streamhouse.server.http.node import PlanningPort
-
-            self.http = PlanningPort(settings)
-            self._stack.push_async_callback(self.http.close)
+        self._bind_doors()
         self.engine = LogEngine(
             settings=settings,
             agent_id=agent_id,
@@ -165,10 +180,12 @@ class Node:
         )
         self.kafka = KafkaListener(self.broker)
         self._make_forwarder()
+        self._context = self._door_context(metadata, port)
+        await self._open_grpc()
         if self._is_agent:
             self._membership = Membership(
                 store=metadata,
-                info=await self._agent_info(agent_id, port),
+                info=self._agent_info(agent_id, port),
                 node_id=settings.node_id,
                 clock=self._clock,
                 heartbeat_ms=settings.heartbeat,
@@ -191,8 +208,75 @@ class Node:
             lambda: self._topics, interval_ms=settings.retention_interval, check_ms=settings.garbage_grace
         )
         await self.kafka.start(port)
+        await self._open_doors(objects)
+
+    # --- doors ---
+
+    def _bind_doors(self) -> None:
+        """So that a port which is taken is known before anything is led."""
+        if Door.HTTP in self._opens:
+            from streamhouse.server.http.node import HttpDoor
+
+            self.http = HttpDoor(self.settings)
+            self._stack.push_async_callback(self.http.close)
+        if Door.FLUME in self._opens:
+            from streamhouse.server.flume.listener import bind_flume_port
+
+            self._flume_port = bind_flume_port(self.settings)
+            self._stack.callback(self._flume_port.socket.close)
+
+    def _door_context(self, metadata: MetadataStore, port: KafkaPort) -> DoorContext:
+        (kafka,) = parse_bootstrap(port.address)
+        return DoorContext(
+            broker=self.broker,
+            records=RecordDoor(
+                self._topics,
+                self.forwarder,
+                self._clock,
+                auto_create_topics=self.settings.auto_create_topics,
+            ),
+            planner=Planner(
+                topics=self._topics,
+                forwarder=self.forwarder,
+                reader=self.engine.reader,
+                committed_logs=self.engine.committed_logs,
+                store=metadata,
+            ),
+            metadata=metadata,
+            kafka=kafka,
+            pipelines=Registry(state_directory(os.environ)).records,
+        )
+
+    async def _open_grpc(self) -> None:
+        """Before the node registers: the others are told where it is."""
+        is_for_others = self._is_agent and is_shared(self.settings)
+        if Door.GRPC not in self._opens and not is_for_others:
+            return
+        from streamhouse.server.grpc.node import GrpcPort
+
+        self.grpc = GrpcPort(
+            self.settings,
+            local=self._local,
+            peers=self._peers,
+            context=self._context if Door.GRPC in self._opens else None,
+            is_shared=is_for_others,
+        )
+        self._stack.push_async_callback(self.grpc.close)
+        await self.grpc.start()
+
+    async def _open_doors(self, objects: ObjectStore) -> None:
         if self.http is not None:
-            await self.http.start(self.broker, self.forwarder, self.engine, metadata, objects, objects_url(settings))
+            await self.http.start(self._context, self.forwarder, objects, objects_url(self.settings))
+        if self.grpc is not None:
+            self.grpc.begin_serving()
+        if self._flume_port is not None:
+            from streamhouse.server.flume.listener import FlumeListener
+
+            self.flume = FlumeListener(self._context)
+            self._stack.push_async_callback(self.flume.close)
+            await self.flume.start(self._flume_port)
+
+    # --- parts ---
 
     def _make_forwarder(self) -> None:
         self._local = LocalPeer(self.broker, flush=self.engine.uploader.flush, nudge_transfers=self._look_again)
@@ -220,17 +304,9 @@ class Node:
 
         return PeerClient(address, max_message_bytes=self.settings.max_request_bytes + ENVELOPE_BYTES)
 
-    async def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
+    def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
         settings = self.settings
-        address = ""
-        if is_shared(settings):
-            # Only now: to import gRPC takes longer than to start a node that needs none.
-            from streamhouse.server.grpc.node import InternalPort
-
-            self._internal = InternalPort(settings, self._local, self._peers)
-            self._stack.push_async_callback(self._internal.close)
-            await self._internal.start()
-            address = f"{port.endpoint.host}:{self._internal.port}"
+        address = f"{port.endpoint.host}:{self.grpc.port}" if self.grpc is not None and is_shared(settings) else ""
         return AgentInfo(
             agent_id=agent_id,
             address=address,
@@ -245,7 +321,7 @@ class Node:
             row = await self._membership.register()
             self.broker.identity = replace(self.broker.identity, node_id=row.node_id)
             self._stack.push_async_callback(self._heartbeats.cancel)
-            self._heartbeats.start(self._membership.keep_alive(), "heartbeat")
+            self._heartbeats.keep(self._membership.keep_alive, "heartbeat")
         self._stack.push_async_callback(self._groups.abort)
         await self._groups.start()
         self._stack.callback(metadata.subscribe(self._assigner.wake))
@@ -285,8 +361,8 @@ class Node:
             self._assigner.wake()
 
     def _nudge(self, agent: AgentRow) -> None:
-        if self._internal is not None:
-            self._internal.nudge(agent)
+        if self.grpc is not None:
+            self.grpc.nudge(agent)
 
     def _look_again(self) -> None:
         self._assigner.wake()
@@ -294,9 +370,8 @@ class Node:
     @property
     def ready_line(self) -> str:
         """What is open, for whoever started the process and waits for it."""
-        http = "" if self.http is None else f" http={self.http.address}"
-        internal = "" if self._internal is None else f" grpc={self._internal.address}"
-        return f"ready kafka={self.kafka.address}{http}{internal}"
+        doors = {"kafka": self.kafka, "http": self.http, "grpc": self.grpc, "flume": self.flume}
+        return " ".join(["ready", *(f"{name}={door.address}" for name, door in doors.items() if door is not None)])
 
     # --- ending ---
 
@@ -308,12 +383,12 @@ class Node:
                 # Clients learn from our answers who leads now; a closed port would only make them wait and ask again.
                 await self._clock.sleep_ms(_LINGER_MS)
         await self._assigner.stop()
+        # Those first whose members and readers are clients of this node's own Kafka port, and leave their groups by it.
+        for door in (self.http, self.grpc, self.flume):
+            if door is not None:
+                await door.drain()
         await self._groups.stop()
         await self.kafka.drain()
-        if self.http is not None:
-            await self.http.drain()
-        if self._internal is not None:
-            await self._internal.drain()
         await self.engine.stop()
         await self._heartbeats.cancel()
         if self._membership is not None:
@@ -322,12 +397,10 @@ class Node:
 
     async def kill(self) -> None:
         """End as a crash would, with nothing finished or flushed."""
-        await self.kafka.close()
-        if self.http is not None:
-            await self.http.close()
+        for door in (self.http, self.grpc, self.flume, self.kafka):
+            if door is not None:
+                await door.close()
         await self._stack.aclose()
-
-    # --- parts ---
 
     async def _open_metadata(self, settings: Settings) -> MetadataStore:
         url = settings.metadata or f"sqlite:{quote(settings.data_dir)}/metadata.db"
@@ -397,7 +470,7 @@ async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agen
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings, is_agent=is_agent, has_http=True)
+    node = Node(settings, is_agent=is_agent, opens=list(Door))
     await node.start()
     announce(node.ready_line)
     await stop.wait()

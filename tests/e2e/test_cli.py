@@ -322,7 +322,8 @@ def test_the_wal_of_a_crashed_node_can_be_looked_into(tmp_path: Path) -> None:
 
 def test_a_node_announces_itself_drains_and_exits_with_zero(tmp_path: Path) -> None:
     with Node(tmp_path) as node:
-        assert node.stdout() == f"ready kafka={node.bootstrap} http={node.host}:{node.http_port}\n"
+        doors = f"grpc={node.grpc_address} flume={node.flume_address}"
+        assert node.stdout() == f"ready kafka={node.bootstrap} http={node.host}:{node.http_port} {doors}\n"
         terminal = Terminal(node)
         terminal.ok("topic", "create", "orders", "--partitions", "1")
         terminal.ok("produce", "orders", "--message", "kept")

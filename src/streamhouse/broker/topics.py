@@ -83,6 +83,11 @@ class Topics:
         leaders = (self._leaders_by_id if is_id else self._leaders_by_name).get(key)
         return leaders[partition] if leaders is not None and 0 <= partition < len(leaders) else None
 
+    def leaders_named(self, name: bytes) -> Sequence[PartitionLeader | None] | None:
+        """All leaders of a topic by its encoded name, for a hot path that chooses the partition; as many as it has
+        partitions, None where this node does not lead."""
+        return self._leaders_by_name.get(name)
+
     def config_of(self, topic: Topic) -> dict[str, str]:
         """Every config, with the node's defaults where the topic has none of its own."""
         return effective_config(topic.config, self._node_defaults)

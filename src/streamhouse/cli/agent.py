@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.cluster_state import ClusterState, name_of, read_cluster_state, waits_for
 from streamhouse.cli.console import announce, count_of, print_json, print_line, print_note, print_table, progress_bar
 from streamhouse.cli.options import as_duration_ms, json_option
 from streamhouse.cli.record_format import show_timestamp
 from streamhouse.cli.settings_options import effective_settings, settings_options
 from streamhouse.cli.time_span import show_span
+from streamhouse.cluster.state import ClusterState, name_of, read_cluster_state, waits_for
 from streamhouse.model.errors import Unavailable
 from streamhouse.model.units import show_duration
 
@@ -32,7 +32,8 @@ def agent(context: click.Context, /, config_file: str | None, **given: str | boo
     it leads, and ends. The commands below look after the agents that there are.
 
     Every setting is a flag, a STREAMHOUSE_* variable and a line of a TOML file, as for `streamhouse serve`. Once
-    connections are accepted, one line on stdout says so: "ready kafka=HOST:PORT http=HOST:PORT".
+    connections are accepted, one line on stdout says where: "ready kafka=HOST:PORT http=HOST:PORT grpc=HOST:PORT
+    flume=HOST:PORT".
 
     \b
     Examples:

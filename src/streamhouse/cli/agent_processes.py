@@ -31,6 +31,8 @@ def settings_of_agents(settings: Settings, count: int) -> list[Settings]:
             hint="give --metadata postgresql://user@host/database",
         )
     name = settings.agent_id or "agent"
+    # Its default is close above Kafka's, and there it makes room.
+    flume_port = max(settings.flume_port, settings.kafka_port + count) if settings.kafka_port else settings.flume_port
     return [
         replace(
             settings,
@@ -39,6 +41,7 @@ def settings_of_agents(settings: Settings, count: int) -> list[Settings]:
             kafka_port=settings.kafka_port + number - 1 if settings.kafka_port else 0,
             http_port=settings.http_port + number - 1 if settings.http_port else 0,
             grpc_port=settings.grpc_port + number - 1 if settings.grpc_port else 0,
+            flume_port=flume_port + number - 1 if settings.flume_port else 0,
             data_dir=str(Path(settings.data_dir) / f"agent-{number}"),
             # They share this machine and its disks, as an embedded agent does.
             durability=settings.durability or "wal",

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamhouse.cli.console import print_json, print_line, print_table
-from streamhouse.cli.group_offsets import PartitionPosition, ResetKind, ResetTarget, choose_offset
 from streamhouse.cli.group_report import (
-    Move,
-    Progress,
     group_as_json,
     move_as_json,
     print_description,
@@ -18,13 +15,12 @@ from streamhouse.cli.group_report import (
 )
 from streamhouse.cli.options import bootstrap_option, json_option, run_async
 from streamhouse.cli.start_offset import parse_start_offset
-from streamhouse.model.errors import InvalidInput, NotFound
+from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
+from streamhouse.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from streamhouse.client.admin import Admin
-    from streamhouse.client.groups_admin import GroupDescription, GroupPartition, GroupsAdmin, GroupSummary
+    from streamhouse.client.group_progress import Move, Progress
+    from streamhouse.client.groups_admin import GroupDescription, GroupSummary
 
 _STATES = ("Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 _KINDS = ("classic", "consumer")
@@ -91,14 +87,12 @@ def describe(name: str, as_json: bool, bootstrap: str) -> None:
     """
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
+    from streamhouse.client.group_progress import describe_progress
     from streamhouse.client.groups_admin import GroupsAdmin
 
     async def work() -> tuple[GroupDescription, list[Progress]]:
         async with Cluster.connect(bootstrap) as cluster:
-            groups = GroupsAdmin(cluster)
-            description = await groups.describe_group(name)
-            committed = await groups.committed_offsets(name)
-            return description, await _measure(Admin(cluster), description, committed)
+            return await describe_progress(GroupsAdmin(cluster), Admin(cluster), name)
 
     description, progress = run_async(work())
     if as_json:
@@ -149,21 +143,12 @@ def reset(
     target = _parse_target(to_earliest, to_latest, to_offset, to_time, shift_by)
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
+    from streamhouse.client.group_progress import reset_group
     from streamhouse.client.groups_admin import GroupsAdmin
 
     async def work() -> list[Move]:
         async with Cluster.connect(bootstrap) as cluster:
-            groups = GroupsAdmin(cluster)
-            await _refuse_members(groups, name)
-            committed = await groups.committed_offsets(name)
-            if all_topics and not committed:
-                raise InvalidInput(f"group {name!r} has committed nothing", hint="name its topics with --topic")
-            wanted = dict.fromkeys(topics or (partition.topic for partition in committed))
-            moves = await _plan(Admin(cluster), target, wanted, committed)
-            changes = {move.partition: move.new_offset for move in moves if move.new_offset is not None}
-            if changes and not dry_run:
-                await groups.commit_offsets(name, changes)
-            return moves
+            return await reset_group(GroupsAdmin(cluster), Admin(cluster), name, topics, target, dry_run=dry_run)
 
     moves = run_async(work())
     if as_json:
@@ -224,70 +209,3 @@ def _parse_target(
     if len(targets) != 1:
         raise click.UsageError("give one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by")
     return targets[0]
-
-
-async def _refuse_members(groups: GroupsAdmin, name: str) -> None:
-    """Before anything is shown: a dry run must not promise what the broker would refuse."""
-    from streamhouse.client.groups_admin import group_in_use
-
-    try:
-        description = await groups.describe_group(name)
-    except NotFound:
-        return
-    if description.members:
-        raise group_in_use(name)
-
-
-async def _measure(
-    admin: Admin, description: GroupDescription, committed: Mapping[GroupPartition, int]
-) -> list[Progress]:
-    owners = {partition: member for member in description.members for partition in member.partitions}
-    by_topic: dict[str, list[GroupPartition]] = {}
-    for partition in sorted({*committed, *owners}):
-        by_topic.setdefault(partition.topic, []).append(partition)
-    progress: list[Progress] = []
-    for topic, partitions in by_topic.items():
-        try:
-            ends = await admin.latest_offsets(topic, [partition.partition for partition in partitions])
-        except NotFound:
-            # Deleted while the group still holds offsets of it; that is worth showing, too.
-            ends = {}
-        progress += [
-            Progress(
-                partition=partition,
-                committed_offset=committed.get(partition),
-                end_offset=ends.get(partition.partition),
-                member=owners.get(partition),
-            )
-            for partition in partitions
-        ]
-    return progress
-
-
-async def _plan(
-    admin: Admin, target: ResetTarget, topics: Iterable[str], committed: Mapping[GroupPartition, int]
-) -> list[Move]:
-    from streamhouse.client.groups_admin import GroupPartition
-
-    moves: list[Move] = []
-    for topic in topics:
-        indexes = range(await admin.partition_count(topic))
-        starts = await admin.earliest_offsets(topic, indexes)
-        ends = await admin.latest_offsets(topic, indexes)
-        at_time = await admin.offsets_at(topic, indexes, target.value) if target.kind is ResetKind.TIME else {}
-        for index in indexes:
-            partition = GroupPartition(topic, index)
-            position = PartitionPosition(
-                start_offset=starts[index],
-                end_offset=ends[index],
-                committed_offset=committed.get(partition),
-                offset_at_time=at_time.get(index),
-            )
-            moves.append(
-                Move(
-                    partition=partition,
-                    old_offset=position.committed_offset,
-                    new_offset=choose_offset(target, position),
-                )
-            )
-    return moves

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamhouse.cli.console import print_facts, print_line, print_table
-from streamhouse.cli.group_offsets import lag
 
 if TYPE_CHECKING:
-    from streamhouse.client.groups_admin import GroupDescription, GroupMember, GroupPartition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a group is in one partition, and which member reads it."""
-
-    partition: GroupPartition
-    committed_offset: int | None
-    end_offset: int | None
-    member: GroupMember | None
-
-    @property
-    def lag(self) -> int | None:
-        return lag(self.committed_offset, self.end_offset)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """An offset before and after; `new_offset` is None where there was nothing to shift from."""
-
-    partition: GroupPartition
-    old_offset: int | None
-    new_offset: int | None
+    from streamhouse.client.group_progress import Move, Progress
+    from streamhouse.client.groups_admin import GroupDescription, GroupPartition
 
 
 def assigned_text(partitions: Sequence[GroupPartition]) -> str | None:

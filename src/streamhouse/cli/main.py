@@ -30,6 +30,7 @@ _COMMANDS = {
     "cluster": "streamhouse.cli.cluster",
     "produce": "streamhouse.cli.produce",
     "consume": "streamhouse.cli.consume",
+    "flume": "streamhouse.cli.flume",
     "segment": "streamhouse.cli.segment",
     "wal": "streamhouse.cli.wal",
     "pipeline": "streamhouse.cli.pipeline",

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.cluster_state import (
+from streamhouse.cli.console import print_json, print_line, print_note
+from streamhouse.cli.escape import escape_text
+from streamhouse.cli.options import as_duration_ms, json_option
+from streamhouse.cli.partition_report import placement_as_json, print_placements, waiting_note
+from streamhouse.cli.settings_options import effective_settings, settings_options
+from streamhouse.cluster.state import (
     AgentState,
     ClusterState,
     leader_of,
@@ -14,11 +19,6 @@ from streamhouse.cli.cluster_state import (
     read_cluster_state,
     waits_for,
 )
-from streamhouse.cli.console import print_json, print_line, print_note
-from streamhouse.cli.escape import escape_text
-from streamhouse.cli.options import as_duration_ms, json_option
-from streamhouse.cli.partition_report import placement_as_json, print_placements, waiting_note
-from streamhouse.cli.settings_options import effective_settings, settings_options
 from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
 from streamhouse.model.units import show_duration
 

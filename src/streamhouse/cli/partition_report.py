@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from streamhouse.cli.cluster_state import ClusterState, leader_of, waits_for
 from streamhouse.cli.console import print_table
 from streamhouse.cli.time_span import show_span
+from streamhouse.cluster.state import ClusterState, leader_of, waits_for
 
 if TYPE_CHECKING:
     from streamhouse.metadata.cluster import Placement

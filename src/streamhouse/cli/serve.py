@@ -24,7 +24,8 @@ def serve(agents: int, config_file: str | None, **given: str | bool | None) -> i
     """Run a node until SIGTERM or SIGINT, which drain it.
 
     Every setting is a flag, a STREAMHOUSE_* variable and a line of a TOML file; a flag wins over a variable, a variable
-    over the file. Once connections are accepted, one line on stdout says so: "ready kafka=HOST:PORT http=HOST:PORT".
+    over the file. Once connections are accepted, one line on stdout says where: "ready kafka=HOST:PORT http=HOST:PORT
+    grpc=HOST:PORT flume=HOST:PORT".
 
     The node has an agent in it, which leads partitions. With --agents N there are N, on consecutive ports and with
     directories of their own below the data dir: Python uses one core per process, so a larger machine runs an agent per

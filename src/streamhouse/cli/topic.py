@@ -198,8 +198,8 @@ def _find_waiting(description: TopicDescription, settings: Settings) -> dict[int
     """The agent that each partition without a leader waits for, as far as the metadata store is known to us."""
     if not settings.metadata or all(partition.leader >= 0 for partition in description.partitions):
         return {}
-    from streamhouse.cli.cluster_state import waits_for
     from streamhouse.cli.metadata_store import with_metadata
+    from streamhouse.cluster.state import waits_for
 
     return {
         placement.partition.partition: missing

@@ -21,14 +21,14 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_bootstrap(text: str) -> tuple[Address, ...]:
+def parse_bootstrap(text: str, default_port: int = DEFAULT_PORT) -> tuple[Address, ...]:
     """The brokers to ask first, in the order given."""
-    return tuple(_parse_address(part.strip()) for part in text.split(","))
+    return tuple(_parse_address(part.strip(), default_port) for part in text.split(","))
 
 
-def _parse_address(text: str) -> Address:
+def _parse_address(text: str, default_port: int) -> Address:
     match = _ADDRESS.fullmatch(text)
-    port = int(match["port"] or DEFAULT_PORT) if match else 0
+    port = int(match["port"] or default_port) if match else 0
     if match is None or not 0 < port < 65536:
         raise InvalidInput(
             f"{text!r} is not a broker address", hint="write HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092"

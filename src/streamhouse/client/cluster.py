@@ -71,7 +71,7 @@ class Cluster:
         problems: list[StreamHouseError] = []
         for address in dict.fromkeys((*self._nodes.values(), *self._bootstrap)):
             try:
-                return await self._connection(address)
+                return await self.connection(address)
             except Unavailable as problem:
                 problems.append(problem)
         if len(problems) == 1:
@@ -116,7 +116,16 @@ class Cluster:
         leader = partitions[partition].leader
         if leader == _NO_LEADER or leader not in self._nodes:
             raise NotLeader(f"nobody leads partition {partition} of {topic} right now")
-        return await self._connection(self._nodes[leader])
+        return await self.connection(self._nodes[leader])
+
+    async def connection(self, address: Address) -> Connection:
+        """The one connection to a broker that is already known by its address."""
+        # The lock makes concurrent callers share one connection instead of opening several.
+        async with self._dialing.setdefault(address, asyncio.Lock()):
+            connection = self._connections.get(address)
+            if connection is None or not connection.is_open:
+                connection = self._connections[address] = await Connection.open(address, self._options)
+            return connection
 
     async def retrying(
         self, attempt: Callable[[], Awaitable[Result]], *, topic: str | None = None, timeout_ms: int = DEFAULT_RETRY_MS
@@ -147,14 +156,6 @@ class Cluster:
         response = await (await self.any_broker()).call(metadata, request)
         self._nodes = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         return response
-
-    async def _connection(self, address: Address) -> Connection:
-        # The lock makes concurrent callers share one connection instead of opening several.
-        async with self._dialing.setdefault(address, asyncio.Lock()):
-            connection = self._connections.get(address)
-            if connection is None or not connection.is_open:
-                connection = self._connections[address] = await Connection.open(address, self._options)
-            return connection
 
 
 def _leaders(topic: metadata.MetadataResponseTopic) -> TopicLeaders:

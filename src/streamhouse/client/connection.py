@@ -89,10 +89,13 @@ class Connection:
         *,
         max_version: int | None = None,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        client_id: str | None = None,
     ) -> Response:
-        """Sends a request in the newest version that both sides speak and waits for its answer."""
+        """Sends a request in the newest version that both sides speak and waits for its answer.
+
+        `client_id` is for callers that share a connection and are told apart by the broker."""
         version = self._choose_version(APIS[messages.API_KEY], max_version)
-        answer = self._enqueue(messages, request, version)
+        answer = self._enqueue(messages, request, version, client_id)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._drain()
@@ -144,9 +147,9 @@ class Connection:
         )
 
     def _enqueue(
-        self, messages: Messages[Request, Response], request: Request, version: int
+        self, messages: Messages[Request, Response], request: Request, version: int, client_id: str | None
     ) -> asyncio.Future[Response]:
-        correlation_id = self._write(messages, request, version)
+        correlation_id = self._write(messages, request, version, client_id)
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
         def decode(response: memoryview) -> tuple[int, object]:
@@ -157,14 +160,21 @@ class Connection:
         self._pending.append(_Pending(correlation_id, answer, decode))  # type: ignore[arg-type]
         return answer
 
-    def _write(self, messages: Messages[Request, Response], request: Request, version: int) -> int:
+    def _write(
+        self,
+        messages: Messages[Request, Response],
+        request: Request,
+        version: int,
+        client_id: str | None = None,
+    ) -> int:
         if self._problem is not None:
             raise self._problem
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         api = APIS[messages.API_KEY]
         body = messages.encode_request(request, version)
-        self._writer.writelines(frame.encode_request(api, version, correlation_id, self._options.client_id, body))
+        sender = client_id or self._options.client_id
+        self._writer.writelines(frame.encode_request(api, version, correlation_id, sender, body))
         return correlation_id
 
     async def _drain(self) -> None:

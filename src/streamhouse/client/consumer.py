@@ -8,16 +8,13 @@ from dataclasses import dataclass
 
 from streamhouse.client.cluster import DEFAULT_RETRY_MS, Cluster
 from streamhouse.client.connection import DEFAULT_TIMEOUT_MS, Connection
-from streamhouse.client.errors import error_for, raise_for
-from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
+from streamhouse.client.errors import raise_for
+from streamhouse.client.fetching import MAX_FETCH_VERSION, damaged, fetch_problem, whole_batches
+from streamhouse.client.groups_admin import GroupPartition
 from streamhouse.format.records import decode_records
-from streamhouse.model.errors import CorruptBatch, CorruptData, OffsetOutOfRange
+from streamhouse.model.errors import CorruptBatch
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import fetch
-from streamhouse.wire.kafka.primitives import Records
-
-# The last version that names topics; from 13 on it is their ids, which a client of one topic does not need.
-_MAX_FETCH_VERSION = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +106,7 @@ class Consumer:
             topics=[fetch.FetchTopic(topic=self._topic, partitions=wanted)],
         )
         response = await leader.call(
-            fetch, request, max_version=_MAX_FETCH_VERSION, timeout_ms=max_wait_ms + DEFAULT_TIMEOUT_MS
+            fetch, request, max_version=MAX_FETCH_VERSION, timeout_ms=max_wait_ms + DEFAULT_TIMEOUT_MS
         )
         raise_for(response.error_code, f"fetching from {self._topic}")
         answers = [partition for topic in response.responses for partition in topic.partitions]
@@ -118,27 +115,21 @@ class Consumer:
         return answers
 
     def _check(self, answer: fetch.PartitionData) -> None:
-        if answer.error_code == ErrorCode.NONE:
-            return
-        place = f"{self._topic}/{answer.partition_index}"
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise OffsetOutOfRange(
-                f"{place} does not hold offset {self._positions[answer.partition_index]}",
-                hint=f"`streamhouse topic describe {self._topic}` shows what it holds",
-            )
-        raise error_for(answer.error_code, f"fetching from {place}")
+        if answer.error_code != ErrorCode.NONE:
+            place = GroupPartition(self._topic, answer.partition_index)
+            raise fetch_problem(place, self._positions[answer.partition_index], answer.error_code)
 
     def _take(self, answer: fetch.PartitionData) -> Iterator[ConsumedRecord]:
         """Decodes the batches one by one, so that each has the whole size limit, and moves the position behind them."""
         partition = answer.partition_index
         stop = None if self._stop_at is None else self._stop_at[partition]
-        for header, batch in _whole_batches(answer.records):
+        for header, batch in whole_batches(answer.records):
             position = self._positions[partition]
             try:
                 # A batch comes whole, also when the position is in its middle.
                 records = decode_records(batch, start_offset=position, end_offset=stop)
             except CorruptBatch as problem:
-                raise CorruptData(f"{self._topic}/{partition} sent damaged records: {problem.message}") from None
+                raise damaged(GroupPartition(self._topic, partition), problem) from None
             self._positions[partition] = max(position, header.end_offset)
             for offset, timestamp_ms, key, value, headers in records:
                 yield ConsumedRecord(
@@ -150,15 +141,3 @@ class Consumer:
                     value=value,
                     headers=headers,
                 )
-
-
-def _whole_batches(records: Records | None) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The batches of an answer, without a last one that the broker cut short, as it may."""
-    view = memoryview(b"".join(records) if isinstance(records, list) else records or b"")
-    at = 0
-    while len(view) - at >= HEADER_BYTES:
-        header = read_header(view, at)
-        if not HEADER_BYTES <= header.size_bytes <= len(view) - at:
-            return
-        yield header, view[at : at + header.size_bytes]
-        at += header.size_bytes

@@ -16,6 +16,7 @@ from streamhouse.model.errors import (
     NotLeader,
     OffsetOutOfRange,
     OutOfOrderSequence,
+    StaleGeneration,
     StaleProducerEpoch,
     StorageUnavailable,
     StreamHouseError,
@@ -59,6 +60,15 @@ _KINDS: Mapping[int, tuple[type[StreamHouseError], str | None]] = MappingProxyTy
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: (Unavailable, "try again"),
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (Unavailable, "try again"),
         ErrorCode.COORDINATOR_NOT_AVAILABLE: (Unavailable, "try again"),
+        ErrorCode.NOT_COORDINATOR: (NotLeader, None),
+        ErrorCode.UNKNOWN_MEMBER_ID: (NotFound, "join the group again"),
+        ErrorCode.ILLEGAL_GENERATION: (StaleGeneration, "join the group again"),
+        ErrorCode.STALE_MEMBER_EPOCH: (StaleGeneration, "heartbeat, then try again"),
+        ErrorCode.FENCED_MEMBER_EPOCH: (StaleGeneration, "join the group again"),
+        ErrorCode.GROUP_MAX_SIZE_REACHED: (Unavailable, "wait until a member leaves"),
+        ErrorCode.INVALID_GROUP_ID: (InvalidName, None),
+        ErrorCode.UNSUPPORTED_ASSIGNOR: (InvalidInput, "use uniform or range"),
+        ErrorCode.OFFSET_METADATA_TOO_LARGE: (InvalidInput, "say less about the offset"),
         ErrorCode.THROTTLING_QUOTA_EXCEEDED: (Unavailable, "try again later"),
     }
 )

@@ -73,6 +73,10 @@ class Producer:
     async def close(self) -> None:
         """Flushes first."""
         await self.flush()
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Ends without waiting for what is on its way."""
         await self._tasks.cancel()
 
     async def __aenter__(self) -> Producer:
@@ -84,7 +88,7 @@ class Producer:
         # After an error nobody waits for what is left; it is not worth a delivery timeout.
         if kind is None:
             await self.flush()
-        await self._tasks.cancel()
+        await self.abandon()
 
     def _next_keyless(self, topic: str, partition_count: int, size_bytes: int) -> int:
         """Runs instead of single records, because a partition's batch is better the more it holds."""

@@ -35,7 +35,8 @@ class Settings:
     host: str = _setting(Kind.TEXT, "127.0.0.1", "address the listeners bind to")
     kafka_port: int = _setting(Kind.INTEGER, 9092, "port of the Kafka listener; 0 picks a free one")
     http_port: int = _setting(Kind.INTEGER, 8080, "port of the HTTP listener; 0 picks a free one")
-    grpc_port: int = _setting(Kind.INTEGER, 50051, "port for other nodes, when metadata is shared; 0 picks a free one")
+    grpc_port: int = _setting(Kind.INTEGER, 50051, "port of the gRPC listener; 0 picks a free one")
+    flume_port: int = _setting(Kind.INTEGER, 9094, "port of the Flume listener; 0 picks a free one")
     advertise: str = _setting(Kind.TEXT, "", "HOST or HOST:PORT that clients are told to connect to")
     data_dir: str = _setting(Kind.TEXT, "./streamhouse-data", "where the WAL, and by default everything, is kept")
     metadata: str = _setting(Kind.TEXT, "", "postgresql://…, or sqlite:///FILE; default: SQLite under the data dir")
@@ -62,6 +63,7 @@ class Settings:
     )
     auto_create_topics: bool = _setting(Kind.FLAG, True, "create a topic when a client first names it")
     default_partitions: int = _setting(Kind.INTEGER, 4, "partitions of a topic whose count was not given")
+    flume_partitions: int = _setting(Kind.INTEGER, 3, "the same for a topic that a Flume client names first")
 
     segment_bytes: int = _setting(Kind.SIZE, 1 * MIB, "upload a segment when it holds this much, up to 100MiB")
     segment_age: int = _setting(Kind.DURATION, 60_000, "upload a segment when its first record is this old")
@@ -100,9 +102,8 @@ class Settings:
     log_level: str = _setting(Kind.TEXT, "info", "debug, info, warning or error")
 
     def __post_init__(self) -> None:
-        self._require(
-            self.default_partitions in range(1, MAX_PARTITIONS + 1), "default_partitions", f"1 to {MAX_PARTITIONS}"
-        )
+        for name in ("default_partitions", "flume_partitions"):
+            self._require(getattr(self, name) in range(1, MAX_PARTITIONS + 1), name, f"1 to {MAX_PARTITIONS}")
         self._require(1024 <= self.segment_bytes <= MAX_SEGMENT_BYTES, "segment_bytes", "1KiB to 100MiB")
         self._require(self.wal_file_bytes >= 1 * MIB, "wal_file_bytes", "at least 1MiB")
         self._require(self.segment_age >= 1, "segment_age", "at least 1ms")
@@ -133,7 +134,7 @@ class Settings:
             "less than group_consumer_session_timeout",
         )
         self._require(0 <= self.node_id < 2**31, "node_id", "0 to 2147483647")
-        for name in ("kafka_port", "http_port", "grpc_port"):
+        for name in ("kafka_port", "http_port", "grpc_port", "flume_port"):
             self._require(0 <= getattr(self, name) < 65536, name, "0 to 65535")
         self._require(
             self.log_level in ("debug", "info", "warning", "error"), "log_level", "debug, info, warning or error"

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import uvloop
 
-from streamhouse.app import Node
+from streamhouse.app import Door, Node
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.settings import Settings
@@ -27,6 +27,7 @@ from streamhouse.testing.faults import Faults
 
 T = TypeVar("T")
 _START_TIMEOUT_S = 60
+_PORTS = ("kafka_port", "http_port", "grpc_port", "flume_port")
 
 
 class Broker:
@@ -34,14 +35,22 @@ class Broker:
 
     By default everything lives in memory. With `durable=True` it uses a temporary directory, with `data_dir` one of
     yours, and what was acknowledged survives `kill` and `restart`. With `http=True` its HTTP port is open as well, at
-    `endpoint`. Other keywords are settings of the node:
+    `endpoint`, with `grpc=True` and `flume=True` those at `grpc_address` and `flume_address`. Other keywords are
+    settings of the node:
 
         with Broker(default_partitions=1, segment_bytes=64 * 1024) as broker:
             producer = Producer({"bootstrap.servers": broker.bootstrap})
     """
 
     def __init__(
-        self, *, durable: bool = False, data_dir: str | Path | None = None, http: bool = False, **settings: Any
+        self,
+        *,
+        durable: bool = False,
+        data_dir: str | Path | None = None,
+        http: bool = False,
+        grpc: bool = False,
+        flume: bool = False,
+        **settings: Any,
     ) -> None:
         self._cleanup = ExitStack()
         self._durable = durable or data_dir is not None
@@ -49,9 +58,8 @@ class Broker:
             data_dir = self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="streamhouse-"))
         self._data_dir = Path(data_dir) if data_dir is not None else None
         self._given = settings
-        self._port = settings.pop("kafka_port", 0)
-        self._has_http = http
-        self._http_port = settings.pop("http_port", 0)
+        self._doors = [door for door, is_open in ((Door.HTTP, http), (Door.GRPC, grpc), (Door.FLUME, flume)) if is_open]
+        self._ports = {name: settings.pop(name, 0) for name in _PORTS}
         self._clock = MovableClock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -79,6 +87,18 @@ class Broker:
         if self.node.http is None:
             raise RuntimeError("the broker has no HTTP port; start it with http=True")
         return f"http://{self.node.http.address}"
+
+    @property
+    def grpc_address(self) -> str:
+        if self.node.grpc is None:
+            raise RuntimeError("the broker has no gRPC port; start it with grpc=True")
+        return self.node.grpc.address
+
+    @property
+    def flume_address(self) -> str:
+        if self.node.flume is None:
+            raise RuntimeError("the broker has no Flume port; start it with flume=True")
+        return self.node.flume.address
 
     @property
     def node(self) -> Node:
@@ -160,8 +180,7 @@ class Broker:
         defaults = {
             "data_dir": str(self._data_dir or ""),
             "objects": "" if self._data_dir else "memory:",
-            "kafka_port": self._port,
-            "http_port": self._http_port,
+            **self._ports,
             "wal_file_bytes": 4 * 2**20,
         }
         node = Node(
@@ -170,13 +189,13 @@ class Broker:
             metadata=self._metadata,
             objects=self._objects,
             durable=self._durable,
-            has_http=self._has_http,
+            opens=self._doors,
         )
         await node.start()
         self._node = node
-        self._port = node.kafka.endpoint.port
-        if node.http is not None:
-            self._http_port = node.http.port
+        for name, door in zip(_PORTS, (node.kafka, node.http, node.grpc, node.flume), strict=True):
+            if door is not None:
+                self._ports[name] = int(door.address.rpartition(":")[2])
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_TIMEOUT_S)

@@ -19,18 +19,32 @@ def test_agents_differ_in_name_ports_and_directory() -> None:
     assert (first.kafka_port, second.kafka_port) == (9092, 9093)
     assert (first.http_port, second.http_port) == (8080, 8081)
     assert (first.grpc_port, second.grpc_port) == (50051, 50052)
+    assert (first.flume_port, second.flume_port) == (9094, 9095)
     assert (first.data_dir, second.data_dir) == ("/data/agent-1", "/data/agent-2")
     assert first.durability == second.durability == "wal"
 
 
+def test_the_flume_ports_of_many_agents_are_above_their_kafka_ports() -> None:
+    agents = settings_of_agents(SHARED, 4)
+
+    assert [one.kafka_port for one in agents] == [9092, 9093, 9094, 9095]
+    assert [one.flume_port for one in agents] == [9096, 9097, 9098, 9099]
+
+
 def test_free_ports_stay_free() -> None:
     settings = Settings(
-        metadata="postgresql://user@host/db", kafka_port=0, http_port=0, grpc_port=0, durability="object"
+        metadata="postgresql://user@host/db",
+        kafka_port=0,
+        http_port=0,
+        grpc_port=0,
+        flume_port=0,
+        durability="object",
     )
 
     assert {
-        (one.kafka_port, one.http_port, one.grpc_port, one.durability) for one in settings_of_agents(settings, 3)
-    } == {(0, 0, 0, "object")}
+        (one.kafka_port, one.http_port, one.grpc_port, one.flume_port, one.durability)
+        for one in settings_of_agents(settings, 3)
+    } == {(0, 0, 0, 0, "object")}
 
 
 def test_several_agents_need_a_database_that_they_can_share() -> None:

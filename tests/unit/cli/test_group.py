@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from streamhouse.cli.group_offsets import PartitionPosition, ResetKind, ResetTarget, choose_offset, lag
 from streamhouse.cli.group_report import assigned_text
 from streamhouse.cli.main import run
 from streamhouse.client.groups_admin import GroupPartition
+from streamhouse.core.groups.offset_reset import PartitionPosition, ResetKind, ResetTarget, choose_offset, lag
 
 
 def position(committed: int | None = 50, at_time: int | None = None) -> PartitionPosition:

@@ -28,16 +28,20 @@ def run(code: str, bootstrap: str = _DEFAULT_ADDRESS) -> dict[str, object]:
 
 
 def test_the_pages_have_the_examples_that_are_run_here() -> None:
-    assert [sorted(set(re.findall(r"confluent_kafka|aiokafka|Broker|spark", code))) for code in README] == [
+    assert [sorted(set(re.findall(r"confluent_kafka|aiokafka|Broker|spark|Client", code))) for code in README] == [
         ["confluent_kafka"],
         ["aiokafka"],
+        ["Client"],
         ["spark"],  # run in tests/spark/test_readme.py
         ["Broker", "confluent_kafka"],
     ]
     assert len(GETTING_STARTED) == 2
 
 
-@pytest.mark.parametrize(("code", "printed"), [(README[0], "b'alice' b'hello'"), (README[1], "b'P-1' b'sent'")])
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(README[0], "b'alice' b'hello'"), (README[1], "b'P-1' b'sent'"), (README[2], "alice 12.5")],
+)
 def test_the_clients_of_the_readme_read_what_they_wrote(
     code: str, printed: str, streamhouse_broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -46,7 +50,7 @@ def test_the_clients_of_the_readme_read_what_they_wrote(
 
 
 def test_the_tests_of_the_readme_pass(streamhouse_broker: Broker) -> None:
-    tests = run(README[3])
+    tests = run(README[4])
     tests["test_my_service_sends_an_order"](streamhouse_broker)  # type: ignore[operator]
     tests["test_my_service_survives_a_crash_of_the_broker"]()  # type: ignore[operator]
 

@@ -1,8 +1,11 @@
-"""A node among the others: its port for their calls."""
+"""A node's gRPC port: for clients, and where metadata is shared for the other nodes too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+
+import grpc
 
 from streamhouse.client.address import Address
 from streamhouse.client.peer import Peer, Peers
@@ -10,18 +13,28 @@ from streamhouse.metadata.cluster import AgentRow
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.doors import DoorContext
 from streamhouse.server.grpc.internal import InternalService
 from streamhouse.server.grpc.listener import GrpcListener
+from streamhouse.server.grpc.public.services import PublicServices
 
 _DRAIN_MS = 5_000
 _NUDGE_MS = 1_000
 
 
-class InternalPort:
-    def __init__(self, settings: Settings, local: Peer, peers: Peers) -> None:
-        """`local` answers for this node."""
+class GrpcPort:
+    def __init__(
+        self, settings: Settings, *, local: Peer, peers: Peers, context: DoorContext | None, is_shared: bool
+    ) -> None:
+        """`local` answers for this node, to others if it `is_shared`; with a `context` there are services for clients,
+        who are told that they are served from `begin_serving` on."""
         self._settings = settings
-        self._listener = GrpcListener(settings, [InternalService(local).handler()])
+        self._public = None if context is None else PublicServices(context)
+        services: Sequence[grpc.GenericRpcHandler] = [
+            *([InternalService(local).handler()] if is_shared else []),
+            *([] if self._public is None else self._public.handlers),
+        ]
+        self._listener = GrpcListener(settings, services)
         self._peers = peers
         self._nudges = TaskGroup("nudges")
         self.port = 0
@@ -30,6 +43,10 @@ class InternalPort:
     async def start(self) -> None:
         host, self.port = await self._listener.start(self._settings.host, self._settings.grpc_port)
         self.address = str(Address(host, self.port))
+
+    def begin_serving(self) -> None:
+        if self._public is not None:
+            self._public.serving(True)
 
     def nudge(self, agent: AgentRow) -> None:
         """Tell another agent to look at its transfers. If it does not hear, the metadata store tells it, or time."""
@@ -41,8 +58,13 @@ class InternalPort:
             await self._peers.at(agent.info.agent_id, agent.info.address).nudge_transfers(timeout_ms=_NUDGE_MS)
 
     async def drain(self) -> None:
+        if self._public is not None:
+            self._public.serving(False)
         await self._listener.drain(_DRAIN_MS)
+        await self.close()
 
     async def close(self) -> None:
         await self._nudges.cancel()
         await self._listener.close()
+        if self._public is not None:
+            await self._public.close()

@@ -56,31 +56,35 @@ class HttpCalls:
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
                 raise MalformedRequest("the body is not said to be JSON", hint=f"send Content-Type: {JSON}")
             async with self.body(request, MAX_MESSAGE_BYTES) as parts:
-                decoded = _decode(decoder, b"".join(parts))
+                decoded = decode_json(decoder, b"".join(parts))
             return _answer(await handle(decoded, request))
 
         return self.raw(path, "POST", call)
 
     def raw(self, path: str, method: str, handle: Handler) -> Route:
         """For bodies and answers that are not JSON; errors are."""
+        return Route(path, self.endpoint(handle, refusal), methods=[method])
+
+    def endpoint(self, handle: Handler, refuse: Callable[[StreamHouseError], Response]) -> Handler:
+        """Within the limit on calls, with every error answered in the form that `refuse` gives it."""
 
         async def endpoint(request: Request) -> Response:
             if self._calls >= self._max_calls:
-                return refusal(Unavailable("too many requests at once", hint="try again"))
+                return refuse(Unavailable("too many requests at once", hint="try again"))
             self._calls += 1
             try:
                 return await handle(request)
             except StreamHouseError as problem:
-                return refusal(problem)
+                return refuse(problem)
             except ClientDisconnect:
                 return Response(status_code=400)  # which nobody reads
             except Exception:
                 _log.exception("an HTTP request failed")
-                return refusal(StreamHouseError("this node failed; its log says why"))
+                return refuse(StreamHouseError("this node failed; its log says why"))
             finally:
                 self._calls -= 1
 
-        return Route(path, endpoint, methods=[method])
+        return endpoint
 
     @asynccontextmanager
     async def body(self, request: Request, limit_bytes: int | None = None) -> AsyncIterator[list[bytes]]:
@@ -116,7 +120,7 @@ def _too_large(limit_bytes: int) -> BatchTooLarge:
     return BatchTooLarge(f"the body is larger than {limit_bytes} bytes", hint="send less at once")
 
 
-def _decode(decoder: msgspec.json.Decoder[Message], body: bytes) -> Message:
+def decode_json(decoder: msgspec.json.Decoder[Message], body: bytes) -> Message:
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:

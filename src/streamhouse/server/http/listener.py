@@ -17,13 +17,16 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from streamhouse.model.settings import Settings
-from streamhouse.server.http.connection import BoundedConnection
+from streamhouse.server.http.connection import BoundedConnection, BoundedSocket
 from streamhouse.server.http.errors import router_refusal
 from streamhouse.server.http.port import HttpPort, cannot_listen
+from streamhouse.server.tcp import listen
 
 _DRAIN_S = 5.0
 _KEEP_ALIVE_S = 75
 _LARGEST_HEADERS_BYTES = 64 * 1024
+_LARGEST_SOCKET_MESSAGE_BYTES = 64 * 1024
+"""Of what clients send, and nobody looks at."""
 
 
 class HttpListener:
@@ -39,7 +42,9 @@ class HttpListener:
                     max_connections=settings.max_connections,
                     request_timeout_s=settings.request_timeout / 1000,
                 ),
-                ws="none",
+                ws=partial(BoundedSocket, read_timeout_s=settings.request_timeout / 1000),  # type: ignore[arg-type]
+                ws_max_size=_LARGEST_SOCKET_MESSAGE_BYTES,
+                ws_per_message_deflate=False,
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -59,6 +64,7 @@ class HttpListener:
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
         try:
+            listen(port.socket)
             await server.startup(sockets=[port.socket])
         except OSError as problem:  # another process was bound to it as well, and began to listen first
             raise cannot_listen(self._settings, problem) from None

@@ -6,31 +6,30 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from streamhouse.broker.adoption import Adoption
-from streamhouse.broker.broker import Broker
 from streamhouse.broker.forwarding import Forwarder
-from streamhouse.broker.planning import Planner
 from streamhouse.broker.sink_upkeep import SinkUpkeep
-from streamhouse.log.engine import LogEngine
-from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.settings import Settings
 from streamhouse.objects.store import ObjectStore
+from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.calls import HttpCalls
 from streamhouse.server.http.context import PlanningContext
 from streamhouse.server.http.listener import HttpListener
 from streamhouse.server.http.object_urls import ObjectUrls
 from streamhouse.server.http.port import bind_http_port
-from streamhouse.server.http.routes import all_routes
+from streamhouse.server.http.rest.api import RestApi
+from streamhouse.server.http.routes import planning_routes
 from streamhouse.wire.http.planning import ObjectsLocation
 
 
-class PlanningPort:
-    """It is bound when made, and open when started."""
+class HttpDoor:
+    """The REST API and the planning API. It is bound when made, and open when started."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._port = bind_http_port(settings)
         self._listener: HttpListener | None = None
         self._sinks: SinkUpkeep | None = None
+        self._rest: RestApi | None = None
 
     @property
     def address(self) -> str:
@@ -40,39 +39,28 @@ class PlanningPort:
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
-    async def start(
-        self,
-        broker: Broker,
-        forwarder: Forwarder,
-        engine: LogEngine,
-        metadata: MetadataStore,
-        objects: ObjectStore,
-        objects_url: str,
-    ) -> None:
+    async def start(self, context: DoorContext, forwarder: Forwarder, objects: ObjectStore, objects_url: str) -> None:
+        broker = context.broker
         adoption = Adoption(
-            sinks=metadata, objects=objects, topics=broker.topics, leaders=forwarder, clock=broker.clock
+            sinks=context.metadata, objects=objects, topics=broker.topics, leaders=forwarder, clock=broker.clock
         )
-        context = PlanningContext(
+        calls = HttpCalls(self._settings)
+        planning = PlanningContext(
             broker=broker,
             forwarder=forwarder,
-            planner=Planner(
-                topics=broker.topics,
-                forwarder=forwarder,
-                reader=engine.reader,
-                committed_logs=engine.committed_logs,
-                store=metadata,
-            ),
+            planner=context.planner,
             adoption=adoption,
             objects=objects,
-            metadata=metadata,
+            metadata=context.metadata,
             location=_location(self._settings, objects_url),
-            calls=HttpCalls(self._settings),
+            calls=calls,
             urls=ObjectUrls(objects),
         )
-        self._listener = HttpListener(self._settings, all_routes(context))
+        self._rest = RestApi(context, calls)
+        self._listener = HttpListener(self._settings, [*self._rest.routes, *planning_routes(planning)])
         self._sinks = SinkUpkeep(
             adoption=adoption,
-            sinks=metadata,
+            sinks=context.metadata,
             objects=objects,
             clock=broker.clock,
             garbage_grace_ms=self._settings.garbage_grace,
@@ -81,18 +69,24 @@ class PlanningPort:
         await self._listener.start(self._port)
 
     async def drain(self) -> None:
+        if self._rest is not None:
+            self._rest.drain()
         if self._listener is not None:
             await self._listener.drain()
-        if self._sinks is not None:
-            await self._sinks.close()
+        await self._end()
 
     async def close(self) -> None:
         """At once."""
         if self._listener is not None:
             await self._listener.close()
+        await self._end()
+        self._port.socket.close()
+
+    async def _end(self) -> None:
         if self._sinks is not None:
             await self._sinks.close()
-        self._port.socket.close()
+        if self._rest is not None:
+            await self._rest.close()
 
 
 def _location(settings: Settings, objects_url: str) -> ObjectsLocation:

@@ -1,4 +1,4 @@
-"""All routes of the HTTP port."""
+"""All routes of the planning API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamhouse.server.http.planning_segments import segment_routes
 from streamhouse.server.http.planning_sinks import sink_routes
 
 
-def all_routes(context: PlanningContext) -> list[Route]:
+def planning_routes(context: PlanningContext) -> list[Route]:
     return [
         context.calls.get("/health", _health),
         *read_routes(context),

@@ -70,6 +70,14 @@ def kind_of(problem: errors.StreamHouseError) -> ErrorKind:
     return next(_KINDS[ancestor] for ancestor in type(problem).__mro__ if ancestor in _KINDS)
 
 
+def name_of_kind(kind: type[errors.StreamHouseError]) -> str:
+    return next(_KINDS[ancestor].name for ancestor in kind.__mro__ if ancestor in _KINDS)
+
+
+def kind_names() -> tuple[str, ...]:
+    return tuple(_BY_NAME)
+
+
 def error_named(name: str) -> type[errors.StreamHouseError] | None:
     """None if the name is of a newer version."""
     return _BY_NAME.get(name)

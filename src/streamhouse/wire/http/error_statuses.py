@@ -39,8 +39,12 @@ RETRIABLE = frozenset({502, 503, 504})
 
 
 def status_of(problem: errors.StreamHouseError) -> int:
-    """That of its own class, or of the nearest one above it that has one."""
-    return next(_STATUSES[ancestor] for ancestor in type(problem).__mro__ if ancestor in _STATUSES)
+    return status_of_kind(type(problem))
+
+
+def status_of_kind(kind: type[errors.StreamHouseError]) -> int:
+    """Its own, or that of the nearest above it that has one."""
+    return next(_STATUSES[ancestor] for ancestor in kind.__mro__ if ancestor in _STATUSES)
 
 
 def error_answer(problem: errors.StreamHouseError) -> ErrorAnswer:

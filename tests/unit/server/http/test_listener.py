@@ -88,7 +88,6 @@ def test_a_body_that_is_not_said_to_be_json_is_refused(broker: Broker) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "kind"),
     [
-        ("GET", "/", 404, "not-found"),
         ("GET", "/v1/planning/nothing", 404, "not-found"),
         ("GET", RANGES, 405, "unsupported"),
         ("DELETE", "/v1/planning/topics", 405, "unsupported"),

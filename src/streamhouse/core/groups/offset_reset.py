@@ -1,4 +1,4 @@
-"""Where `group reset` moves a group to: the choice of a partition's new offset, free of any broker."""
+"""Where a reset moves a group to: the choice of a partition's new offset, free of any broker."""
 
 from __future__ import annotations
 

@@ -1,0 +1,238 @@
+"""Records one by one, for doors whose clients send and read rows and do not choose the node: every such door appends
+and reads through this, so that a key has one partition and a limit one value whatever the door."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import NamedTuple
+
+from streamhouse.broker.forwarding import DEFAULT_TIMEOUT_MS, Forwarder
+from streamhouse.broker.topics import Topics
+from streamhouse.client.peer import EARLIEST, LATEST, FoundOffset, Produced
+from streamhouse.core.partitioner import partition_for_key
+from streamhouse.format.batch import iter_headers, read_header
+from streamhouse.format.columns import Columns
+from streamhouse.format.records import columns_of, decode_records, encode_columns
+from streamhouse.format.rows import Record
+from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, StreamHouseError, Unavailable
+from streamhouse.model.topic import Topic
+from streamhouse.runtime.clock import Clock
+
+__all__ = ["EARLIEST", "LATEST", "NewRecord", "NotTried", "ReadRecords", "RecordDoor", "StoredRecord"]
+
+MAX_TIMESTAMP_MS = 2**53
+"""Beyond what JSON's numbers and most languages' dates can say."""
+_DEFAULT_READ_BYTES = 2**20
+
+
+class NewRecord(NamedTuple):
+    """Without a partition the key decides; without a key, the records of one call go to one partition, those of the
+    next to the next."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+class StoredRecord(NamedTuple):
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRecords:
+    """`next_offset` is where to read on, which after gaps is not the last record's offset plus one."""
+
+    records: list[Record]
+    next_offset: int
+    log_start_offset: int
+    high_watermark: int
+
+
+class AppendedRun(NamedTuple):
+    """Neighbouring records that went the same way."""
+
+    record_count: int
+    outcome: Produced | StreamHouseError
+
+
+class NotTried(Unavailable):
+    """A record that was held back to keep the order, because one before it was refused."""
+
+
+class RecordDoor:
+    def __init__(self, topics: Topics, forwarder: Forwarder, clock: Clock, *, auto_create_topics: bool) -> None:
+        self._topics = topics
+        self._forwarder = forwarder
+        self._clock = clock
+        self._auto_create_topics = auto_create_topics
+        self._turns = count()
+
+    async def topic(self, name: str) -> Topic:
+        """Also one that another node made a moment ago."""
+        found = self._topics.find(name)
+        if found is None:
+            await self._topics.refresh()
+            found = self._topics.get(name)
+        return found
+
+    async def topic_to_write(self, name: str, *, partition_count: int | None = None) -> Topic:
+        """The same; created if need be and allowed, as it is when a Kafka producer names it first."""
+        try:
+            return await self.topic(name)
+        except NotFound:
+            if not self._auto_create_topics:
+                raise
+        try:
+            return await self._topics.create(name, partition_count, {})
+        except AlreadyExists:
+            return self._topics.get(name)
+
+    async def append(
+        self, topic: Topic, records: Sequence[NewRecord], *, timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> list[StoredRecord | StreamHouseError]:
+        """What became of each record, in their order. Records of one partition keep their order: when some of them are
+        refused, those that follow are not tried. What may be stored without anybody knowing is OutcomeUnknown."""
+        by_partition, outcomes = _place(topic, records, keyless=self.next_partition(topic))
+        now_ms = self._clock.now_ms()
+        appends = [
+            self._append(
+                topic, partition, indexes, [_row(records[index], now_ms) for index in indexes], outcomes, timeout_ms
+            )
+            for partition, indexes in by_partition.items()
+        ]
+        if len(appends) == 1:  # most often, and it needs no task
+            await appends[0]
+        else:
+            await asyncio.gather(*appends)
+        return [outcomes[index] for index in range(len(records))]
+
+    async def _append(
+        self,
+        topic: Topic,
+        partition: int,
+        indexes: Sequence[int],
+        rows: Sequence[Record],
+        outcomes: dict[int, StoredRecord | StreamHouseError],
+        timeout_ms: int,
+    ) -> None:
+        """`rows` are the records at the `indexes`."""
+        at = 0
+        for run in await self.append_columns(topic, partition, columns_of(rows), timeout_ms=timeout_ms):
+            part, part_rows = indexes[at : at + run.record_count], rows[at : at + run.record_count]
+            at += run.record_count
+            if isinstance(run.outcome, StreamHouseError):
+                outcomes.update(dict.fromkeys(part, run.outcome))
+                continue
+            stamp_ms = run.outcome.append_time_ms
+            times_ms = repeat(stamp_ms) if stamp_ms >= 0 else (row.timestamp_ms for row in part_rows)
+            offsets = count(run.outcome.base_offset)
+            outcomes.update(zip(part, map(StoredRecord, repeat(partition), offsets, times_ms), strict=False))
+
+    async def append_columns(
+        self, topic: Topic, partition: int, columns: Columns, *, timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> list[AppendedRun]:
+        """The same for records of one partition that are columns already: what became of each run of them, in order."""
+        problem: StreamHouseError | None = None
+        runs: list[AppendedRun] = []
+        limit_bytes = int(self._topics.config_of(topic)["max.message.bytes"])
+        for batch in encode_columns(columns, max_batch_bytes=limit_bytes):
+            record_count = read_header(batch).record_count
+            if problem is not None:
+                runs.append(AppendedRun(record_count, NotTried(f"not tried, after: {problem.message}")))
+                continue
+            try:
+                stored = await self._forwarder.produce(topic, partition, batch, timeout_ms=timeout_ms)
+            except StreamHouseError as refusal:
+                problem = refusal
+                runs.append(AppendedRun(record_count, refusal))
+            else:
+                runs.append(AppendedRun(record_count, stored))
+        return runs
+
+    def next_partition(self, topic: Topic) -> int:
+        """Where records without a key go: those of one call to one partition, those of the next to the next."""
+        return next(self._turns) % topic.partition_count
+
+    async def read(
+        self,
+        topic: Topic,
+        partition: int,
+        offset: int,
+        *,
+        max_records: int,
+        max_bytes: int = _DEFAULT_READ_BYTES,
+        max_wait_ms: int = 0,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> ReadRecords:
+        """The records from an offset on; none if nothing came within `max_wait_ms`. OffsetOutOfRange if the offset was
+        deleted or is beyond the end."""
+        fetched = await self._forwarder.fetch(
+            topic, partition, offset, max_bytes=max_bytes, min_bytes=1, max_wait_ms=max_wait_ms, timeout_ms=timeout_ms
+        )
+        records: list[Record] = []
+        next_offset = offset
+        view = memoryview(fetched.batches)
+        for pos, header in iter_headers(view):
+            if len(records) >= max_records:
+                break
+            records += decode_records(view[pos : pos + header.size_bytes], start_offset=offset)
+            next_offset = max(offset, header.end_offset)
+        if len(records) > max_records:
+            del records[max_records:]
+            next_offset = records[-1].offset + 1
+        return ReadRecords(
+            records=records,
+            next_offset=next_offset,
+            log_start_offset=fetched.log_start_offset,
+            high_watermark=fetched.high_watermark,
+        )
+
+    async def offset_at(self, topic: Topic, partition: int, timestamp_ms: int) -> FoundOffset:
+        """The offset at a time, or EARLIEST, or LATEST; and where the log begins and ends."""
+        return await self._forwarder.offset_at(topic, partition, timestamp_ms)
+
+    async def ends(self, topic: Topic) -> Mapping[int, FoundOffset | StreamHouseError]:
+        """Where every partition begins and ends, or why that is not known now."""
+        found = await asyncio.gather(
+            *(self.offset_at(topic, partition, LATEST) for partition in range(topic.partition_count)),
+            return_exceptions=True,
+        )
+        ends: dict[int, FoundOffset | StreamHouseError] = {}
+        for partition, end in enumerate(found):
+            if isinstance(end, BaseException) and not isinstance(end, StreamHouseError):
+                raise end
+            ends[partition] = end
+        return ends
+
+
+def _place(
+    topic: Topic, records: Sequence[NewRecord], *, keyless: int
+) -> tuple[dict[int, list[int]], dict[int, StoredRecord | StreamHouseError]]:
+    """Which records go to each partition, by their indexes, and why others go nowhere."""
+    by_partition: dict[int, list[int]] = {}
+    refusals: dict[int, StoredRecord | StreamHouseError] = {}
+    for index, (_, key, _, partition, timestamp_ms) in enumerate(records):
+        if partition is None:
+            partition = keyless if key is None else partition_for_key(key, topic.partition_count)
+        elif not 0 <= partition < topic.partition_count:
+            refusals[index] = NotFound(
+                f"{topic.name} has no partition {partition}", hint=f"it has 0 to {topic.partition_count - 1}"
+            )
+            continue
+        if timestamp_ms is not None and not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
+            refusals[index] = InvalidInput(f"{timestamp_ms} is not a time", hint="milliseconds since 1970")
+            continue
+        by_partition.setdefault(partition, []).append(index)
+    return by_partition, refusals
+
+
+def _row(record: NewRecord, now_ms: int) -> Record:
+    value, key, headers, _, timestamp_ms = record
+    return Record(0, now_ms if timestamp_ms is None else timestamp_ms, key, value, headers)

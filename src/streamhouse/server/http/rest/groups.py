@@ -1,0 +1,192 @@
+"""Consumer groups over REST: list, describe with lag, reset, delete. A group's coordinator may be any node, so they are
+reached as any client reaches them, through this node's own Kafka port."""
+
+from __future__ import annotations
+
+from streamhouse.client.admin import Admin
+from streamhouse.client.cluster import Cluster
+from streamhouse.client.group_progress import Progress, describe_progress, reset_group
+from streamhouse.client.groups_admin import GroupDescription, GroupPartition, GroupsAdmin
+from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
+from streamhouse.model.errors import InvalidInput, InvalidName, NotFound
+from streamhouse.model.names import check_group_id
+from streamhouse.server.http.rest.paging import page
+from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.wire.http.rest import groups as api
+from streamhouse.wire.http.rest.paging import PageQuery
+
+TAG = "groups"
+_ASK_LEADERS_MS = 10_000
+"""For as long as a partition without a leader keeps a caller waiting."""
+
+_DESCRIPTION_EXAMPLE = api.GroupDescription(
+    group_id="billing",
+    state="Stable",
+    type="consumer",
+    assignor="uniform",
+    lag=42,
+    members=[
+        api.MemberDescription(
+            member_id="3a1c8f0e-7f43-4d6c-9b6f-0f6f3f1d2c4b",
+            instance_id=None,
+            client_id="billing-1",
+            host="127.0.0.1",
+            partitions=[api.PartitionRef(topic="orders", partition=0)],
+        )
+    ],
+    partitions=[
+        api.PartitionProgress(
+            topic="orders",
+            partition=0,
+            committed_offset=1000,
+            end_offset=1042,
+            lag=42,
+            member_id="3a1c8f0e-7f43-4d6c-9b6f-0f6f3f1d2c4b",
+        )
+    ],
+)
+
+
+def add_groups(rest: Rest, cluster: Cluster) -> None:
+    groups = _GroupRoutes(cluster)
+    one = f"{API}/groups/{{group}}"
+    rest.route(
+        "GET",
+        f"{API}/groups",
+        groups.all,
+        summary="List the consumer groups",
+        tag=TAG,
+        query=PageQuery,
+        answer=api.GroupsAnswer,
+        answer_example=api.GroupsAnswer(groups=[api.GroupSummary(group_id="billing", state="Stable", type="consumer")]),
+    )
+    rest.route(
+        "GET",
+        one,
+        groups.describe,
+        summary="Describe a group: its members, and how far it is",
+        tag=TAG,
+        answer=api.GroupDescription,
+        answer_example=_DESCRIPTION_EXAMPLE,
+        errors=(InvalidName, NotFound),
+    )
+    rest.route(
+        "POST",
+        f"{one}/reset",
+        groups.reset,
+        summary="Move a group without members to other offsets, or to a time",
+        tag=TAG,
+        body=api.ResetRequest,
+        body_example=api.ResetRequest(to="time", timestamp_ms=1_767_225_600_000, topics=["orders"], dry_run=True),
+        answer=api.ResetAnswer,
+        answer_example=api.ResetAnswer(
+            group_id="billing",
+            dry_run=True,
+            partitions=[api.OffsetMove(topic="orders", partition=0, old_offset=1000, new_offset=300)],
+        ),
+        errors=(InvalidInput, NotFound),
+    )
+    rest.route(
+        "DELETE",
+        one,
+        groups.delete,
+        summary="Delete a group without members, and its offsets",
+        tag=TAG,
+        errors=(InvalidInput, NotFound),
+    )
+
+
+class _GroupRoutes:
+    def __init__(self, cluster: Cluster) -> None:
+        self._groups = GroupsAdmin(cluster)
+        self._admin = Admin(cluster, timeout_ms=_ASK_LEADERS_MS)
+
+    async def all(self, call: Call) -> api.GroupsAnswer:
+        asked: PageQuery = call.query
+        groups, following = page(
+            (group for group in await self._groups.list_groups() if group.group_id > asked.after),
+            asked.limit,
+            lambda group: group.group_id,
+        )
+        return api.GroupsAnswer(
+            groups=[api.GroupSummary(group_id=group.group_id, state=group.state, type=group.kind) for group in groups],
+            next=following,
+        )
+
+    async def describe(self, call: Call) -> api.GroupDescription:
+        return _description(*await describe_progress(self._groups, self._admin, group_of(call)))
+
+    async def reset(self, call: Call) -> api.ResetAnswer:
+        asked: api.ResetRequest = call.body
+        group_id = group_of(call)
+        moves = await reset_group(
+            self._groups, self._admin, group_id, asked.topics, _target(asked), dry_run=asked.dry_run
+        )
+        return api.ResetAnswer(
+            group_id=group_id,
+            dry_run=asked.dry_run,
+            partitions=[
+                api.OffsetMove(
+                    topic=move.partition.topic,
+                    partition=move.partition.partition,
+                    old_offset=move.old_offset,
+                    new_offset=move.new_offset,
+                )
+                for move in moves
+            ],
+        )
+
+    async def delete(self, call: Call) -> None:
+        await self._groups.delete_groups([group_of(call)])
+
+
+def group_of(call: Call) -> str:
+    return check_group_id(call.path["group"])
+
+
+def partition_refs(partitions: tuple[GroupPartition, ...]) -> list[api.PartitionRef]:
+    return [api.PartitionRef(topic=topic, partition=partition) for topic, partition in partitions]
+
+
+def _target(asked: api.ResetRequest) -> ResetTarget:
+    values = {ResetKind.OFFSET: asked.offset, ResetKind.TIME: asked.timestamp_ms, ResetKind.SHIFT: asked.shift_by}
+    kind = ResetKind(asked.to)
+    if any(value is not None for other, value in values.items() if other is not kind):
+        raise InvalidInput(f"to {asked.to}, but another place is given as well", hint="give one place to go to")
+    if kind not in values:
+        return ResetTarget(kind)
+    value = values[kind]
+    if value is None:
+        raise InvalidInput(f"to which {asked.to}?", hint="give offset, timestamp_ms or shift_by, as `to` says")
+    return ResetTarget(kind, value)
+
+
+def _description(group: GroupDescription, progress: list[Progress]) -> api.GroupDescription:
+    return api.GroupDescription(
+        group_id=group.group_id,
+        state=group.state,
+        type=group.kind,
+        assignor=group.assignor,
+        lag=sum(each.lag or 0 for each in progress),
+        members=[
+            api.MemberDescription(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.host,
+                partitions=partition_refs(member.partitions),
+            )
+            for member in group.members
+        ],
+        partitions=[
+            api.PartitionProgress(
+                topic=each.partition.topic,
+                partition=each.partition.partition,
+                committed_offset=each.committed_offset,
+                end_offset=each.end_offset,
+                lag=each.lag,
+                member_id=None if each.member is None else each.member.member_id,
+            )
+            for each in progress
+        ],
+    )

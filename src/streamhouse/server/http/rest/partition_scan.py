@@ -1,0 +1,114 @@
+"""One partition's part of a search: records that match, from one end of a range of offsets towards the other, as far as
+so many records and bytes go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streamhouse.broker.records import EARLIEST, ReadRecords, RecordDoor
+from streamhouse.format.rows import Record
+from streamhouse.model.errors import OffsetOutOfRange
+from streamhouse.model.topic import Topic
+from streamhouse.server.http.rest.filters import RecordFilter
+from streamhouse.server.http.rest.reading import size_bytes
+from streamhouse.wire.http.rest.positions import Range
+
+_PAGE_RECORDS = 1_000
+_FIRST_STEP = 200
+_MOST_AT_ONCE = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanLimits:
+    """Of one partition, for one request; the last page may go beyond."""
+
+    matches: int
+    match_bytes: int
+    scanned_records: int
+
+
+@dataclass(slots=True)
+class PartitionScan:
+    """`matches` in the order of the search; `left` is what was not looked at."""
+
+    door: RecordDoor
+    topic: Topic
+    partition: int
+    left: Range
+    filter: RecordFilter
+    limits: ScanLimits
+    matches: list[Record] = field(default_factory=list)
+    scanned_records: int = 0
+    _match_bytes: int = 0
+
+    async def oldest_first(self) -> None:
+        at, end = self.left
+        while at < end and not self._has_enough():
+            page = await self._read(at)
+            self._look_at([record for record in page.records if record.offset < end])
+            at = page.next_offset if page.next_offset > at else end
+        self.left = (min(at, end), end)
+
+    async def newest_first(self) -> None:
+        """Records can only be read forwards: in steps back, which grow where compaction left few."""
+        start, end = self.left
+        step = _FIRST_STEP
+        while start < end and not self._has_enough():
+            begin = max(start, end - step)
+            records = await self._between(begin, end)
+            if records is None:
+                step //= 2
+                continue
+            self._look_at(records[::-1])
+            end = begin
+            step = _FIRST_STEP if len(records) >= _FIRST_STEP else step * 2
+        self.left = (start, end)
+
+    def left_after(self, count: int, *, newest_first: bool) -> Range:
+        """What is still to be looked at by who took only so many of the matches."""
+        if count == len(self.matches):
+            return self.left
+        first_not_taken = self.matches[count].offset
+        start, end = self.left
+        return (start, first_not_taken + 1) if newest_first else (first_not_taken, end)
+
+    def _has_enough(self) -> bool:
+        limits = self.limits
+        return (
+            len(self.matches) >= limits.matches
+            or self._match_bytes >= limits.match_bytes
+            or self.scanned_records >= limits.scanned_records
+        )
+
+    def _look_at(self, records: list[Record]) -> None:
+        self.scanned_records += len(records)
+        found = [record for record in records if self.filter.wants(record)]
+        self.matches += found
+        self._match_bytes += sum(map(size_bytes, found))
+
+    async def _between(self, start: int, end: int) -> list[Record] | None:
+        """None if they are too many, which they are not if the offsets are few."""
+        records: list[Record] = []
+        at = start
+        while at < end:
+            page = await self._read(at)
+            records += [record for record in page.records if record.offset < end]
+            if len(records) > _MOST_AT_ONCE:
+                return None
+            at = page.next_offset if page.next_offset > at else end
+        return records
+
+    async def _read(self, offset: int) -> ReadRecords:
+        """From where the log begins if it begins later by now; nothing if it has become shorter."""
+        try:
+            return await self.door.read(self.topic, self.partition, offset, max_records=_PAGE_RECORDS)
+        except OffsetOutOfRange:
+            log = await self.door.offset_at(self.topic, self.partition, EARLIEST)
+        if offset < log.log_start_offset:
+            return await self.door.read(self.topic, self.partition, log.log_start_offset, max_records=_PAGE_RECORDS)
+        return ReadRecords(
+            records=[],
+            next_offset=offset,
+            log_start_offset=log.log_start_offset,
+            high_watermark=log.high_watermark,
+        )

@@ -1,0 +1,1 @@
+"""Flume's protocol, bytes to messages and back: no sockets, no clock."""

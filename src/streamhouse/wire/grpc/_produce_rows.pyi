@@ -1,0 +1,3 @@
+from streamhouse.wire.grpc.produce_message import ProduceRows
+
+def read_rows(message: bytes, now_ms: int, max_parts: int) -> ProduceRows: ...

@@ -1,0 +1,138 @@
+"""The REST API's messages about the cluster: agents, leases, transfers, pipelines, health."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from streamhouse.wire.http.rest.paging import MAX_PAGE
+
+
+class AgentAnswer(Struct, frozen=True, kw_only=True):
+    """`silent_ms`: how long ago its last heartbeat was. A silent agent is taken for dead."""
+
+    agent_id: str
+    node_id: int
+    state: Literal["live", "draining", "silent"]
+    address: Annotated[str, Meta(description="For other agents")]
+    kafka_address: Annotated[str, Meta(description="For Kafka clients")]
+    zone: str
+    agent_group: str
+    started_at_ms: int
+    silent_ms: int
+    partitions_led: int
+    shards_coordinated: int
+
+
+class AgentsAnswer(Struct, frozen=True, kw_only=True):
+    agents: list[AgentAnswer]
+
+
+class LeaseQuery(Struct, frozen=True, kw_only=True):
+    topic: Annotated[str, Meta(max_length=249, description="Only of this topic")] = ""
+    agent: Annotated[str, Meta(max_length=128, description="Only those that this agent holds")] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most")] = 1000
+    after: Annotated[str, Meta(max_length=300, description="The last TOPIC/PARTITION already seen")] = ""
+
+
+class LeaseAnswer(Struct, frozen=True, kw_only=True):
+    """Who holds the right to write to a partition; `is_live` is false for one that ran out or was given back."""
+
+    topic: str
+    partition: int
+    agent_id: str
+    epoch: int
+    is_live: bool
+    lease_left_ms: int
+
+
+class LeasesAnswer(Struct, frozen=True, kw_only=True):
+    """By topic and partition."""
+
+    leases: list[LeaseAnswer]
+    next: Annotated[str | None, Meta(description="Ask again with `after` set to this; null at the end")] = None
+
+
+class TransferQuery(Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most")] = 1000
+
+
+class TransferAnswer(Struct, frozen=True, kw_only=True):
+    """One hand-over of one partition from agent to agent."""
+
+    transfer_id: UUID
+    topic: str
+    partition: int
+    from_agent_id: str
+    to_agent_id: str
+    state: Literal["pending", "accepted", "completed", "rejected", "failed"]
+    reason: str
+    created_at_ms: int
+
+
+class TransfersAnswer(Struct, frozen=True, kw_only=True):
+    """Newest first."""
+
+    transfers: list[TransferAnswer]
+
+
+class PipelineQuery(Struct, frozen=True, kw_only=True):
+    """One sink's query, or the dead letters'; the counts of rows are of this run."""
+
+    query: str
+    guarantee: str
+    batch_id: int | None
+    at: str | None
+    rows_per_second: float
+    batch_ms: int
+    watermark: str | None
+    state_rows: int
+    lag: dict[str, int]
+    input_rows: int
+    output_rows: int
+    late_rows: int
+
+
+class PipelineAnswer(Struct, frozen=True, kw_only=True):
+    """What is known of a pipeline's last run."""
+
+    name: str
+    file: str
+    master: str
+    pid: int
+    started_at_ms: int
+    updated_at_ms: int
+    state: Literal["running", "ended", "failed", "died"]
+    error: str | None
+    dead_letters: int
+    queries: list[PipelineQuery]
+
+
+class PipelinesAnswer(Struct, frozen=True, kw_only=True):
+    """Those that ran on this node's machine as its user, by name."""
+
+    pipelines: list[PipelineAnswer]
+
+
+class ClusterHealth(Struct, frozen=True, kw_only=True):
+    """`status` is ok when every partition and every coordinator shard has a leader and every agent is alive; degraded
+    when something is missing that the others make up for or wait for; down when there is no live agent."""
+
+    status: Literal["ok", "degraded", "down"]
+    cluster_id: str
+    agents: int
+    live_agents: int
+    topics: int
+    partitions: int
+    partitions_without_leader: int
+    shards: int
+    shards_without_coordinator: int
+    transfers_under_way: int
+
+
+class NodeHealth(Struct, frozen=True, kw_only=True):
+    """Of a node that is not well there is a problem document instead."""
+
+    status: Literal["ok"]

@@ -1,0 +1,197 @@
+"""A topic's messages as a console asks for them: every record once, in order, by page, and only those that match."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from rest_parts.caller import RestCaller
+from streamhouse.server.http.rest import messages
+from streamhouse.testing import Broker
+
+
+@pytest.fixture
+def rest(broker: Broker) -> RestCaller:
+    return RestCaller(broker.endpoint)
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """With three partitions."""
+    name = f"topic-{uuid4().hex[:8]}"
+    broker.create_topic(name, 3)
+    return name
+
+
+def store(rest: RestCaller, topic: str, *records: dict[str, Any]) -> None:
+    rest.post(f"topics/{topic}/records", {"records": records})
+
+
+def store_numbers(rest: RestCaller, topic: str, count: int) -> None:
+    """At the times 0 to `count`, in turn over the partitions."""
+    store(
+        rest,
+        topic,
+        *({"value": {"n": number}, "partition": number % 3, "timestamp_ms": number} for number in range(count)),
+    )
+
+
+def search(rest: RestCaller, topic: str, query: str) -> Any:
+    return rest.get(f"topics/{topic}/messages?{query}")
+
+
+def all_numbers(rest: RestCaller, topic: str, query: str) -> list[int]:
+    """Those of all pages."""
+    numbers: list[int] = []
+    following = ""
+    while True:
+        answer = search(rest, topic, f"{query}{following}")
+        numbers += [record["value"]["n"] for record in answer["records"]]
+        if answer["next"] is None:
+            return numbers
+        following = f"&next={answer['next']}"
+
+
+@pytest.mark.parametrize(("order", "step"), [("oldest", 1), ("newest", -1)])
+@pytest.mark.parametrize("limit", [1, 7, 500])
+def test_pages_give_every_record_once_and_in_order(
+    rest: RestCaller, topic: str, order: str, step: int, limit: int
+) -> None:
+    store_numbers(rest, topic, 50)
+
+    assert all_numbers(rest, topic, f"order={order}&limit={limit}") == list(range(50))[::step]
+
+
+def test_the_newest_come_first_unless_asked_otherwise(rest: RestCaller, topic: str) -> None:
+    store_numbers(rest, topic, 60)
+
+    answer = search(rest, topic, "")
+
+    assert [record["value"]["n"] for record in answer["records"]] == list(range(59, 9, -1))
+    assert answer["next"] is not None
+
+
+@pytest.mark.parametrize(("order", "step"), [("oldest", 1), ("newest", -1)])
+def test_a_search_goes_on_where_it_had_looked_at_enough(
+    rest: RestCaller, topic: str, order: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "_MAX_SCANNED", 0)
+    for start in range(0, 9_000, 3_000):
+        store(
+            rest,
+            topic,
+            *({"value": {"n": number}, "key": str(number), "partition": 0} for number in range(start, start + 3_000)),
+        )
+    first = search(rest, topic, f"partition=0&order={order}&key=4500")
+
+    assert first["records"] == []
+    assert 0 < first["scanned_records"] < 4_500
+    assert first["next"] is not None
+    assert all_numbers(rest, topic, f"partition=0&order={order}&key=4500") == [4500]
+    assert all_numbers(rest, topic, f"partition=0&order={order}&limit=500") == list(range(9_000))[::step]
+
+
+def test_a_page_has_no_more_bytes_than_fit(rest: RestCaller, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "_MAX_ANSWER_BYTES", 10_000)
+    store(rest, topic, *({"value": {"n": number, "x": "x" * 3_000}, "partition": number % 3} for number in range(20)))
+
+    assert len(search(rest, topic, "")["records"]) == 3
+    assert sorted(all_numbers(rest, topic, "")) == list(range(20))
+
+
+def test_times_out_of_order_lose_nothing(rest: RestCaller, topic: str) -> None:
+    times = [50, 10, 90, 20, 80, 30]
+    store(
+        rest,
+        topic,
+        *({"value": {"n": number}, "partition": number % 2, "timestamp_ms": time} for number, time in enumerate(times)),
+    )
+
+    for order in ("oldest", "newest"):
+        assert sorted(all_numbers(rest, topic, f"order={order}&limit=2")) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("key=b", [1]),
+        ("key=nobody", []),
+        ("field=n&equals=2", [2]),
+        ("field=customer.name&equals=Ann", [0, 2]),
+        ("field=customer.name&equals=%22Ann%22", [0, 2]),
+        ("field=tags.1&equals=y", [0]),
+        ("field=tags.7&equals=y", []),
+        ("field=tags.x&equals=y", []),
+        ("field=paid&equals=true", [1]),
+        ("field=paid&equals=1", [2]),
+        ("field=note&equals=null", [1]),
+        ("field=customer&equals={%22name%22:%22Bob%22}", [1]),
+        ("field=id&equals=7", [0, 1]),
+        ("field=customer.name&equals=Ann&key=c", [2]),
+        ("from_ms=1000", [1, 2]),
+        ("to_ms=1000", [0]),
+        ("from_ms=1000&to_ms=2000", [1]),
+        ("from_ms=9000", []),
+        ("partition=1", [1]),
+    ],
+)
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+def test_only_what_matches_is_shown(rest: RestCaller, topic: str, query: str, numbers: list[int], order: str) -> None:
+    store(
+        rest,
+        topic,
+        {
+            "key": "a",
+            "value": {"n": 0, "customer": {"name": "Ann"}, "tags": ["x", "y"], "id": 7},
+            "partition": 0,
+            "timestamp_ms": 0,
+        },
+        {
+            "key": "b",
+            "value": {"n": 1, "customer": {"name": "Bob"}, "paid": True, "id": "7", "note": None},
+            "partition": 1,
+            "timestamp_ms": 1000,
+        },
+        {"key": "c", "value": {"n": 2, "customer": {"name": "Ann"}, "paid": 1}, "partition": 2, "timestamp_ms": 2000},
+    )
+
+    assert sorted(all_numbers(rest, topic, f"order={order}&{query}")) == numbers
+
+
+def test_values_that_are_not_json_have_no_fields(rest: RestCaller, topic: str) -> None:
+    store(rest, topic, {"value": "a=1", "value_format": "text"}, {"value": "/w==", "value_format": "base64"}, {})
+
+    assert search(rest, topic, "field=a&equals=1")["records"] == []
+    assert len(search(rest, topic, "")["records"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("field=a", 400, "invalid-input"),
+        ("equals=a", 400, "invalid-input"),
+        ("limit=501", 400, "invalid-input"),
+        ("order=random", 400, "invalid-input"),
+        ("partition=3", 404, "not-found"),
+        ("next=nonsense", 400, "invalid-input"),
+        ("next=9:0-1", 400, "invalid-input"),
+        ("from_ms=-1", 400, "invalid-input"),
+    ],
+)
+def test_a_query_that_is_none_is_refused(rest: RestCaller, topic: str, query: str, status: int, code: str) -> None:
+    rest.refused(status, code, "GET", f"topics/{topic}/messages?{query}")
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+@pytest.mark.parametrize("given", ["0:5-2", "0:0-9223372036854775807", "0:9223372036854775806-9223372036854775807"])
+def test_a_place_to_go_on_that_nobody_answered_does_no_harm(
+    rest: RestCaller, topic: str, order: str, given: str
+) -> None:
+    store(rest, topic, {"value": {"n": 1}, "partition": 0})
+
+    answer = search(rest, topic, f"order={order}&next={given}")
+
+    assert [record["value"]["n"] for record in answer["records"]] == ([1] if given.startswith("0:0-") else [])
+    assert answer["next"] is None
