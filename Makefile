@@ -49,11 +49,11 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 test: setup system-packages lint ## everything that must hold
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-long: setup system-packages ## the long sweeps and soaks
 	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults tests/spark \
-		tests/e2e/test_bench_smoke.py tests/long
+		tests/long
 
 soak: setup system-packages ## random faults on a cluster for SOAK_SECONDS (default 600), from SWEEP_SEED
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest --timeout 0 -s tests/faults/cluster/test_random.py

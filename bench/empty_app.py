@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-
 import uvicorn
+import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+
+from streamhouse.server.tcp import bind
 
 
 async def _empty(_: Request) -> JSONResponse:
@@ -17,12 +17,12 @@ async def _empty(_: Request) -> JSONResponse:
 
 
 def main() -> None:
-    bound = socket.create_server(("127.0.0.1", 0))
+    bound = bind("127.0.0.1", 0)
     host, port = bound.getsockname()
     app = Starlette(routes=[Route("/{rest:path}", _empty, methods=["POST"])])
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", loop="uvloop", log_level="warning", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, http="h11", log_level="warning", access_log=False))
     print(f"ready http={host}:{port}", flush=True)
-    asyncio.run(server.serve(sockets=[bound]))
+    uvloop.run(server.serve(sockets=[bound]))
 
 
 if __name__ == "__main__":

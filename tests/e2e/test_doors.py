@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from doors import flume, grpc_door, kafka, rest
+from doors import flume, grpc_door, kafka, python_client, rest
 from doors.record import FLUME_SAMPLES, SAMPLES, Sample, Shown
 from faults.workload import create_topic
 from node.process import Node
@@ -22,6 +22,8 @@ WRITERS: dict[str, tuple[Write, tuple[Sample, ...]]] = {
     "grpc": (grpc_door.write, SAMPLES),
     "grpc-stream": (grpc_door.write_stream, SAMPLES),
     "flume": (flume.write, FLUME_SAMPLES),
+    "python-over-kafka": (python_client.writer(python_client.over_kafka), SAMPLES),
+    "python-over-grpc": (python_client.writer(python_client.over_grpc), SAMPLES),
 }
 READERS: dict[str, Read] = {
     "kafka": kafka.read,
@@ -31,6 +33,8 @@ READERS: dict[str, Read] = {
     "websocket": rest.read_socket,
     "grpc": grpc_door.read,
     "flume": flume.read,
+    "python-over-kafka": python_client.reader(python_client.over_kafka),
+    "python-over-grpc": python_client.reader(python_client.over_grpc),
 }
 _topics = itertools.count()
 

@@ -58,6 +58,8 @@ def bytes_of(given: Raw, written_as: Format) -> bytes | None:
 
 
 def headers_of(given: Headers) -> tuple[tuple[str, bytes | None], ...]:
+    if not given:
+        return ()
     if isinstance(given, dict):
         return tuple((name, None if value is None else value.encode()) for name, value in given.items())
     return tuple((header.name, _header_value(header)) for header in given)

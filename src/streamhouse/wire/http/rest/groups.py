@@ -89,7 +89,7 @@ class JoinRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     for `max_idle_ms` is taken out of the group."""
 
     topics: Annotated[list[TopicName], Meta(min_length=1, max_length=MAX_TOPICS)]
-    reset: Literal["earliest", "latest", "error"] = "latest"
+    reset: Literal["earliest", "latest", "error"] = "earliest"
     client_id: Annotated[str, Meta(max_length=128)] = ""
     max_idle_ms: Annotated[int, Meta(ge=1000, le=MAX_IDLE_MS)] = 300_000
 
