@@ -52,6 +52,23 @@ def test_a_kafka_client_reads_what_was_written_with_every_codec(spark: SparkSess
     eventually(lambda: not staged_keys(any_node.endpoint), "what was staged is removed")
 
 
+def test_workers_that_are_killed_when_they_have_staged_cost_neither_rows_nor_doubles(
+    spark: SparkSession, any_node: SparkNode, tmp_path: Path
+) -> None:
+    """What a dead worker staged is not adopted, and is removed."""
+    from spark_parts.dying_sink import DyingSink
+
+    spark.dataSource.register(DyingSink)
+    records = varied_records(90)
+    topic = any_node.new_topic(4)
+    frame = frame_of(spark, records, tasks=3)
+    options = {"endpoint": any_node.endpoint, "topic": topic, "deaths": str(tmp_path)}
+    frame.write.format("dying-sink").mode("append").options(**options).save()
+    rows = consume(any_node.bootstrap, topic)
+    assert Counter((row.key, row.value) for row in rows) == Counter((one.key, one.value) for one in records)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_keys_go_to_the_partitions_that_kafka_clients_choose(spark: SparkSession, embedded_node: SparkNode) -> None:
     records = [Record(key=f"key-{number}".encode(), value=b"v", timestamp_ms=1) for number in range(300)]
     records += [Record(key=bytes([number]) * (number % 7), value=b"v", timestamp_ms=1) for number in range(100)]
