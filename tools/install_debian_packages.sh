@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the tests' real servers, the fault tools and Spark need, if it is missing; with the argument `java`, only
-# what Spark needs. Safe to run again and again.
+# what Spark needs; with `demo`, Spark and PostgreSQL; with `console`, also a browser and Prometheus. Safe to run again and
+# again.
 set -eu
 
 wanted="${1:-everything}"
@@ -13,17 +14,23 @@ need() { # need COMMAND PACKAGE: the package, unless the command is there
 if [ ! -x "${JAVA_HOME:-}/bin/java" ]; then
     need java openjdk-17-jre-headless
 fi
-if [ "$wanted" = everything ]; then
+if [ "$wanted" != java ]; then
     # Debian keeps the PostgreSQL server off the PATH, in a directory per version.
     set -- /usr/lib/postgresql/*/bin/postgres
     if [ ! -x "$1" ] && ! command -v postgres >/dev/null 2>&1; then
         # Only the server: no cluster of the system's own is wanted.
         packages="$packages postgresql"
     fi
+fi
+if [ "$wanted" = everything ] || [ "$wanted" = console ]; then
     need kcat kcat
     need strace strace
     need faketime faketime
     need ip iproute2
+fi
+if [ "$wanted" = console ]; then
+    need chromium "chromium fonts-dejavu-core"
+    need promtool prometheus
 fi
 
 if [ -z "$packages" ]; then
