@@ -1,1 +1,1 @@
-"""`make demo`: a node, a topic, order events in and out through an ordinary Kafka client, and a table of it all."""
+"""`make demo`: three agents, orders flowing, revenue on Spark, an agent killed on the way, and a table of it all."""

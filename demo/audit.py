@@ -1,19 +1,14 @@
-"""Is everything there, once and unchanged? Asked of what consumers received and of the object store itself."""
+"""Is everything there, once and unchanged? Asked of what a consumer received."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from confluent_kafka import Message
 
 from demo.failure import DemoFailed
 from demo.orders import Event
-from streamhouse.format.object_keys import SEGMENTS_PREFIX, TOPICS_PREFIX, parse_segment_key
-from streamhouse.format.segment import FOOTER_BYTES, Footer, decode_footer
 
 _SHOWN = 3
 
@@ -47,46 +42,3 @@ class Audit:
         if self._problems:
             shown = "\n".join(self._problems[:_SHOWN])
             raise DemoFailed(f"{len(self._problems):,} problems with what was received:\n{shown}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSegments:
-    """The segments of the object store, by what their footers say."""
-
-    count: int
-    records: int
-    stored_bytes: int
-    raw_bytes: int
-
-
-def read_segments(objects: Path, topic: str) -> StoredSegments:
-    """Reads every footer of the topic; a partition's segments must follow one another without a gap."""
-    footers: list[Footer] = []
-    stored_bytes = 0
-    ends: Counter[int] = Counter()
-    for path in sorted((objects / SEGMENTS_PREFIX / _topic_id(objects, topic)).rglob("*.strm")):
-        key = parse_segment_key(path.relative_to(objects).as_posix())
-        assert key is not None
-        size_bytes = path.stat().st_size
-        with path.open("rb") as file:
-            file.seek(size_bytes - FOOTER_BYTES)
-            footer = decode_footer(file.read(), size_bytes)
-        if footer.base_offset != ends[key.partition]:
-            raise DemoFailed(f"{path.name} does not begin where the segment before it ends, at {ends[key.partition]}")
-        ends[key.partition] = footer.end_offset
-        footers.append(footer)
-        stored_bytes += size_bytes
-    return StoredSegments(
-        count=len(footers),
-        records=sum(footer.record_count for footer in footers),
-        stored_bytes=stored_bytes,
-        raw_bytes=sum(footer.raw_bytes for footer in footers),
-    )
-
-
-def _topic_id(objects: Path, topic: str) -> str:
-    """As the bucket itself has it, which describes every topic."""
-    for path in (objects / TOPICS_PREFIX).glob("*/*.json"):
-        if json.loads(path.read_text())["name"] == topic:
-            return path.parent.name
-    raise DemoFailed(f"the object store does not know the topic {topic!r}")

@@ -10,6 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from demo.failure import DemoFailed
 from demo.progress import Meter
+from demo.quiet import QUIET
 
 _CALL_RECORDS = 2_000
 _STALL_SECONDS = 30.0
@@ -18,7 +19,7 @@ _QUIET_SECONDS = 0.2
 
 def _open_consumer(bootstrap: str) -> Consumer:
     # A group id is only needed because librdkafka insists: partitions are assigned here, nothing is committed.
-    return Consumer({"bootstrap.servers": bootstrap, "group.id": "demo", "enable.auto.commit": False})
+    return Consumer({"bootstrap.servers": bootstrap, "group.id": "demo", "enable.auto.commit": False, **QUIET})
 
 
 def _check(message: Message) -> Message:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time  # noqa: TID251 - rates and latencies as a client sees them
 from collections.abc import Callable, Sequence
+from itertools import cycle
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from demo.failure import DemoFailed
 from demo.orders import Event
 from demo.progress import Meter
+from demo.quiet import QUIET
 
 _FLUSH_SECONDS = 60.0
 _QUEUE_RECORDS = 50_000
@@ -31,6 +34,7 @@ class OrderProducer:
                 # The partitions that a Java client would choose.
                 "partitioner": "murmur2_random",
                 "queue.buffering.max.messages": 2 * _QUEUE_RECORDS,
+                **QUIET,
             }
         )
         self._failure: KafkaError | None = None
@@ -73,6 +77,20 @@ class OrderProducer:
         self._finish(len(events))
         meter.reached(len(events))
         return list(self._ack_seconds)
+
+    def send_until(self, stopping: threading.Event, events: Sequence[Event], per_second: int) -> int:
+        """The events over and over; returns how many there were, all of them acknowledged."""
+        self._ack_seconds.clear()
+        began = time.perf_counter()
+        count = 0
+        for count, event in enumerate(cycle(events)):
+            while (left := began + count / per_second - time.perf_counter()) > 0:
+                self._let_work(left)
+            if stopping.is_set():
+                break
+            self._send(event)
+        self._finish(count)
+        return count
 
     def _send(self, event: Event) -> None:
         self._producer.produce(

@@ -3,51 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from rich import box
 from rich.table import Table
 
-from demo.pipeline import PipelineOutcome
-from demo.scenario import PACE_PER_SECOND, PARTITIONS, TOPIC, Outcome
+from demo.ending import Drained
+from demo.pipeline_outcome import PipelineOutcome
+from demo.scenario import FLOW_PER_SECOND, PACE_PER_SECOND, PARTITIONS, TOPIC, Outcome
+
+Row: TypeAlias = tuple[str, str]
 
 
-def make_table(outcome: Outcome) -> Table:
+def make_table(rows: Sequence[Row]) -> Table:
     table = Table(title="What happened", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("what")
     table.add_column("result")
-    for what, result in _rows(outcome):
+    for what, result in rows:
         table.add_row(what, result)
     return table
 
 
-def _rows(outcome: Outcome) -> list[tuple[str, str]]:
-    stopped, stored = outcome.stopped, outcome.stopped.segments_after
+def shown_rows(outcome: Outcome) -> list[Row]:
     events, value_bytes = outcome.events, outcome.value_bytes
     fast_bytes = value_bytes * outcome.fast_events / events
     return [
         ("events", f"{events:,} orders, {_megabytes(value_bytes)} of JSON, topic {TOPIC!r}, {PARTITIONS} partitions"),
-        ("node ready after", _seconds(outcome.start_seconds)),
+        ("cluster", f"agents: {outcome.agents}, ready after {_seconds(outcome.start_seconds)}"),
         ("produce, acks=all, idempotent", _rate(outcome.fast_events, fast_bytes, outcome.fast_seconds)),
         (f"acknowledged at {PACE_PER_SECOND:,}/s", _latency(outcome.ack_seconds)),
         (f"end to end at {PACE_PER_SECOND:,}/s", _latency(outcome.end_to_end_seconds)),
-        ("consume from memory", _rate(events, value_bytes, outcome.read_seconds)),
-        ("consume from segments, restarted", _rate(events, value_bytes, outcome.reread_seconds)),
-        ("verified", f"{events:,} events came back exactly once and equal, both times"),
+        *_failover_rows(outcome),
+        ("nothing lost", f"{events:,} of {events:,} events came back, exactly once and equal"),
+        ("consume from the start", _rate(events, value_bytes, outcome.read_seconds)),
         *_pipeline_rows(outcome.pipeline),
         (
-            "segments written",
-            f"{stored.count} ({stopped.segments_before.count} while running, "
-            f"{stored.count - stopped.segments_before.count} by the drain)",
+            "agents' memory, processor time",
+            f"at most {_megabytes(outcome.memory_bytes)} each, {_seconds(outcome.cpu_seconds)} together",
         ),
+    ]
+
+
+def _failover_rows(outcome: Outcome) -> list[Row]:
+    failover = outcome.failover
+    led = f"it led {failover.partitions_led} of {PARTITIONS} partitions"
+    after = "which the others lead now" if outcome.agents > 1 else "and leads them again"
+    flow = f"{failover.orders:,} orders at {FLOW_PER_SECOND}/s"
+    return [
+        (f"kill -9 {failover.agent}", f"{led}, {after}"),
+        ("orders across the kill", f"{flow}, all acknowledged; the longest wait {_seconds(failover.longest_seconds)}"),
+    ]
+
+
+def drained_rows(drained: Drained) -> list[Row]:
+    after, written = drained.after, drained.after.segments - drained.before.segments
+    return [
+        ("segments written", f"{after.segments} ({drained.before.segments} while running, {written} by the drain)"),
         (
             "segment sizes",
-            f"{_megabytes(stored.stored_bytes)} stored for {_megabytes(stored.raw_bytes)} of batches "
-            f"({stored.stored_bytes / stored.raw_bytes:.0%}), "
-            f"{stored.stored_bytes / stored.count / 1024:,.0f} KiB each",
+            f"{_megabytes(after.size_bytes)}, {after.size_bytes / after.segments / 1024:,.0f} KiB each",
         ),
-        ("WAL", f"{_megabytes(stopped.wal_bytes)} preallocated, files: {stopped.wal_files}"),
-        ("node memory, processor time", f"{_megabytes(stopped.memory_bytes)}, {_seconds(stopped.cpu_seconds)}"),
-        ("drained", f"{_seconds(stopped.seconds)}, exit code 0, {stored.records:,} records in the object store"),
+        (
+            "drained",
+            f"{_seconds(drained.seconds)}, exit code 0 of {drained.agents}, {after.records:,} records in segments",
+        ),
+        ("cluster verify --deep", drained.verified),
     ]
 
 
@@ -65,13 +85,17 @@ def make_revenue_table(outcome: PipelineOutcome) -> Table:
     return table
 
 
-def _pipeline_rows(outcome: PipelineOutcome | str) -> list[tuple[str, str]]:
+def _pipeline_rows(outcome: PipelineOutcome | str) -> list[Row]:
     if isinstance(outcome, str):
         return [("pipeline on Spark", f"left out: {outcome}")]
     sums = f"{outcome.orders:,} orders to {outcome.rows:,} sums per minute and region"
+    first, last = _seconds(outcome.first_seconds), _seconds(outcome.seconds)
     return [
-        ("pipeline on Spark", f"{sums} in {_seconds(outcome.seconds)}, Spark's start included"),
-        ("its result", f"equal to what the orders say, dead letters: {outcome.dead_letters:,}"),
+        ("pipeline on Spark", f"{sums}; since Spark was started: first {first}, last {last}"),
+        (
+            "its results",
+            f"topic and Delta table are equal to what the orders say, dead letters: {outcome.dead_letters:,}",
+        ),
     ]
 
 

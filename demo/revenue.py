@@ -1,4 +1,4 @@
-"""The pipeline's result as a consumer reads it, and the same worked out from the orders themselves."""
+"""The pipeline's results, of the topic and of the Delta table, and the same worked out from the orders themselves."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from demo.failure import DemoFailed
 from demo.orders import Event
+from demo.quiet import QUIET
 
 RESULT_TOPIC = "revenue"
 _STALL_SECONDS = 30.0
@@ -28,7 +30,7 @@ class Sales:
     cents: int
 
 
-def read_result(bootstrap: str) -> list[ResultRow]:
+def read_topic(bootstrap: str) -> list[ResultRow]:
     """The last word on every minute, region and currency, as a consumer of the compacted topic would have it."""
     consumer = Consumer(
         {
@@ -36,6 +38,7 @@ def read_result(bootstrap: str) -> list[ResultRow]:
             "group.id": "demo",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            **QUIET,
         }
     )
     try:
@@ -57,6 +60,14 @@ def read_result(bootstrap: str) -> list[ResultRow]:
         return list(latest.values())
     finally:
         consumer.close()
+
+
+def read_table(path: Path) -> list[ResultRow]:
+    """A row for each sale: were one of them there twice, or not at all, the sums would show it."""
+    from deltalake import DeltaTable
+
+    sales = DeltaTable(path).to_pyarrow_table(columns=["minute", "region", "currency", "total_cents"]).to_pylist()
+    return [{**sale, "orders": 1, "revenue": sale["total_cents"] / 100} for sale in sales]
 
 
 def by_region(rows: Sequence[ResultRow]) -> dict[tuple[str, str], Sales]:
