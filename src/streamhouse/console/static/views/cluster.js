@@ -1,0 +1,106 @@
+// The cluster: the hash ring with its agents and partitions, leases, hand-overs, and fail-overs as they happen.
+
+import { get } from "../lib/api.js";
+import { h, replace } from "../lib/dom.js";
+import { clock, count, duration } from "../lib/format.js";
+import { every } from "../lib/live.js";
+import { pageHead } from "../lib/page.js";
+import { table } from "../lib/table.js";
+import { AGENT_COLUMNS, LEASE_COLUMNS, TRANSFER_COLUMNS } from "./cluster/columns.js";
+import { RingDrawing } from "./cluster/ring_drawing.js";
+import { ClusterWatch, partitionName } from "./cluster/watch.js";
+
+const REFRESH_MS = 2_000;
+/** With more partitions than this every third look is enough: each of them reads all placements. */
+const MANY_PARTITIONS = 3_000;
+const MOST_PARTITIONS = 20_000;
+const RING_PAGE = 2_000;
+const SHOWN_TRANSFERS = 200;
+const STATUS_KINDS = { ok: "good", degraded: "warn", down: "bad" };
+
+const watch = new ClusterWatch();
+
+export async function render(root, _, signal) {
+  const status = h("span", {});
+  const pointed = h("p", { class: "ring-pointed muted" }, POINT_HINT);
+  const ring = new RingDrawing((partition) => (pointed.textContent = partition ? describe(partition) : POINT_HINT));
+  const events = h("ol", { class: "events", "aria-live": "polite", "aria-label": "Events" });
+  const agents = table({ columns: AGENT_COLUMNS, key: (agent) => agent.agent_id, label: "agents", empty: "No agent has registered." });
+  const leases = table({ columns: LEASE_COLUMNS, key: partitionName, filter: partitionText, label: "leases", empty: "There are no partitions yet." });
+  const transfers = table({ columns: TRANSFER_COLUMNS, key: (transfer) => transfer.transfer_id, label: "transfers", empty: "No partition was handed over yet." });
+
+  replace(events, eventsShown(watch.events));
+  replace(
+    root,
+    pageHead({ title: "Cluster", actions: status }),
+    h("div", { class: "columns" },
+      h("section", { class: "card" }, h("h2", {}, "Hash ring"), ring.element, pointed),
+      h("section", { class: "card" }, h("h2", {}, "As it happens"), events),
+    ),
+    h("section", {}, h("h2", {}, "Agents"), agents.element),
+    h("section", {}, h("h2", {}, "Leases"), leases.element),
+    h("section", {}, h("h2", {}, "Hand-overs"), transfers.element),
+  );
+
+  let turn = 0;
+  let last = null;
+  await every(REFRESH_MS, signal, async () => {
+    if (last && last.ring.partitions.length > MANY_PARTITIONS && ++turn % 3) return;
+    last = await look(signal);
+    const newest = watch.events[0];
+    const moved = watch.look({ agents: last.agents, partitions: last.ring.partitions, transfers: last.transfers, nowMs: Date.now() });
+    replace(status, h("span", { class: `tag ${STATUS_KINDS[last.health.status]}` }, last.health.status));
+    ring.update(last.ring, moved);
+    agents.update(joined(last.agents, last.ring.agents));
+    leases.update(leasesOf(last.ring.partitions));
+    transfers.update(last.transfers);
+    if (watch.events[0] !== newest) replace(events, eventsShown(watch.events));
+  });
+}
+
+async function look(signal) {
+  const [ring, { agents }, { transfers }, health] = await Promise.all([
+    wholeRing(signal),
+    get("agents", {}, signal),
+    get("transfers", { limit: SHOWN_TRANSFERS }, signal),
+    get("cluster/health", {}, signal),
+  ]);
+  return { ring, agents, transfers, health };
+}
+
+async function wholeRing(signal) {
+  const ring = await get("ring", { limit: RING_PAGE }, signal);
+  for (let after = ring.next; after !== null && ring.partitions.length < MOST_PARTITIONS; ) {
+    const page = await get("ring", { limit: RING_PAGE, after }, signal);
+    ring.partitions.push(...page.partitions);
+    after = page.next;
+  }
+  return ring;
+}
+
+function joined(agents, ringAgents) {
+  const shares = new Map(ringAgents.map((agent) => [agent.agent_id, agent.share]));
+  return agents.map((agent) => ({ ...agent, share: shares.get(agent.agent_id) ?? 0 }));
+}
+
+/** How long a lease is, nobody says; the longest one seen is about that. */
+let longestLeaseMs = 1;
+
+function leasesOf(partitions) {
+  for (const each of partitions) longestLeaseMs = Math.max(longestLeaseMs, each.lease_left_ms);
+  return partitions.map((each) => ({ ...each, lease_left_share: each.lease_left_ms / longestLeaseMs }));
+}
+
+function eventsShown(events) {
+  if (events.length === 0) return h("li", { class: "muted" }, "Nothing has changed since this page was opened. Agents that come, go or fall silent, and partitions that change hands, appear here.");
+  return events.map((event) => h("li", {}, h("time", { class: "muted mono" }, clock(event.atMs)), " ", h("span", { class: event.kind }, event.text)));
+}
+
+const POINT_HINT = "Outside, what each agent owns; inside, a tick for each partition in the colour of its leader.";
+
+function describe(partition) {
+  const leader = partition.leader === null ? "no leader" : `led by ${partition.leader} for another ${duration(partition.lease_left_ms)}`;
+  return `${partitionName(partition)}: ${leader}, epoch ${count(partition.epoch)}`;
+}
+
+const partitionText = (each) => `${partitionName(each)} ${each.leader ?? "nobody"}`;

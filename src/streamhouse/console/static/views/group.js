@@ -1,0 +1,108 @@
+// One consumer group: its members and what they read, how far behind they are and were, and where to move it.
+
+import { at, del, get } from "../lib/api.js";
+import { lineChart } from "../lib/chart.js";
+import { confirm, notify } from "../lib/dialog.js";
+import { h, replace } from "../lib/dom.js";
+import { brief, count } from "../lib/format.js";
+import { every } from "../lib/live.js";
+import { button, figure, pageHead } from "../lib/page.js";
+import { go, to } from "../lib/route.js";
+import { table } from "../lib/table.js";
+import { historyOf } from "./group/lag_history.js";
+import { resetForm } from "./group/reset.js";
+import { groupState } from "./group/state.js";
+
+const REFRESH_MS = 2_000;
+/** So many have colours of their own. */
+const DRAWN_PARTITIONS = 6;
+
+export async function render(root, { group: id }, signal) {
+  const parts = makeParts();
+  const history = historyOf(id);
+  const refresh = async () => {
+    const group = await get(at`groups/${id}`, {}, signal);
+    history.add(group, DRAWN_PARTITIONS);
+    parts.reset ??= resetForm(id, topicsOf(group), refresh);
+    showGroup(parts, group, history);
+  };
+  replace(root, pageHead({ title: id, crumbs: [["Groups", to("groups")]], actions: [parts.state, button("Delete", () => askToDelete(id))] }));
+  await every(REFRESH_MS, signal, refresh);
+  root.append(
+    h("div", { class: "cards" }, Object.values(parts.figures).map(({ element }) => element)),
+    h("div", { class: "columns" }, h("div", { class: "card" }, parts.total.element), h("div", { class: "card" }, parts.worst.element)),
+    h("section", {}, h("h2", {}, "Partitions"), parts.partitions.element),
+    h("section", {}, h("h2", {}, "Members"), parts.members.element),
+    h("section", { class: "card" }, h("h2", {}, "Reset offsets"), parts.reset.element),
+  );
+}
+
+function makeParts() {
+  return {
+    reset: null,
+    state: h("span", {}),
+    figures: { lag: figure("Lag"), members: figure("Members"), partitions: figure("Partitions"), protocol: figure("Protocol") },
+    total: lineChart({ title: "Lag over time, in records", unit: brief }),
+    worst: lineChart({ title: "Partitions that are furthest behind", unit: brief }),
+    partitions: table({ columns: PARTITION_COLUMNS, key: partitionKey, label: "partitions", empty: "It has committed nothing, and reads nothing." }),
+    members: table({ columns: MEMBER_COLUMNS, key: (member) => member.member_id, label: "members", empty: "Nobody reads as this group now." }),
+  };
+}
+
+function showGroup({ state, figures, total, worst, partitions, members, reset }, group, history) {
+  const last = group.partitions.reduce((most, each) => ((each.lag ?? -1) > (most?.lag ?? -1) ? each : most), null);
+  const topics = topicsOf(group).length;
+  replace(state, groupState(group.state));
+  figures.lag.set(count(group.lag), last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : "nothing is waiting");
+  figures.members.set(count(group.members.length), group.assignor && `assigned by ${group.assignor}`);
+  figures.partitions.set(count(group.partitions.length), `of ${count(topics)} ${topics === 1 ? "topic" : "topics"}`);
+  figures.protocol.set(group.type, group.type === "consumer" ? "KIP-848" : "");
+  total.update(history.ofAll());
+  worst.update(history.ofPartitions());
+  partitions.update(group.partitions);
+  members.update(group.members);
+  reset.update(group);
+}
+
+const topicsOf = (group) => [...new Set(group.partitions.map((each) => each.topic))];
+
+async function askToDelete(id) {
+  const submitted = await confirm({ title: `Delete ${id}?`, text: "Its committed offsets are gone then: whoever reads as this group starts anew. A group that has members is not deleted.", typeToConfirm: id });
+  if (!submitted) return;
+  try {
+    await del(at`groups/${id}`);
+    notify(`${id} was deleted`);
+    go("groups");
+  } catch (problem) {
+    notify(problem.hint ? `${problem.message}: ${problem.hint}` : problem.message, "bad");
+  }
+}
+
+const partitionKey = ({ topic, partition }) => `${topic}/${partition}`;
+
+function nextToRead({ partition, committed_offset: offset }) {
+  return offset === null ? { partition } : { mode: "offset", partition, offset };
+}
+
+const PARTITION_COLUMNS = [
+  { name: "topic", title: "Topic", value: (each) => h("a", { href: to("topics", each.topic, "messages", nextToRead(each)) }, each.topic), sort: (each) => each.topic },
+  { name: "partition", title: "Partition", value: (each) => each.partition, sort: true, align: "right", width: "6.5rem" },
+  { name: "committed", title: "Committed", value: (each) => count(each.committed_offset), sort: (each) => each.committed_offset, align: "right", narrow: false },
+  { name: "end", title: "End", value: (each) => count(each.end_offset), sort: (each) => each.end_offset, align: "right", narrow: false },
+  { name: "lag", title: "Lag", value: (each) => count(each.lag), sort: (each) => each.lag, align: "right", width: "6.5rem" },
+  { name: "member", title: "Read by", value: (each) => each.member_id ?? "nobody", sort: (each) => each.member_id ?? "", narrow: false },
+];
+
+const MEMBER_COLUMNS = [
+  { name: "client", title: "Client", value: (member) => member.client_id || "–", sort: (member) => member.client_id },
+  { name: "member", title: "Member", value: (member) => member.instance_id ?? member.member_id, sort: (member) => member.member_id, narrow: false },
+  { name: "host", title: "Host", value: (member) => member.host, sort: true, narrow: false },
+  { name: "assigned", title: "Assigned", value: (member) => assignmentOf(member.partitions), sort: (member) => member.partitions.length },
+];
+
+/** orders 0, 1, 4; payments 2 */
+function assignmentOf(partitions) {
+  const byTopic = Map.groupBy(partitions, (each) => each.topic);
+  const texts = [...byTopic].map(([topic, own]) => `${topic} ${own.map((each) => each.partition).sort((one, other) => one - other).join(", ")}`);
+  return texts.length ? h("span", { title: texts.join("; ") }, texts.join("; ")) : "nothing";
+}

@@ -1,0 +1,157 @@
+// A topic's messages: browsed by offset or time, searched, or followed live.
+
+import { at, get } from "../lib/api.js";
+import { problemBox } from "../lib/dialog.js";
+import { h, replace } from "../lib/dom.js";
+import { count, rate, time } from "../lib/format.js";
+import { button, pageHead } from "../lib/page.js";
+import { keepQuery, to } from "../lib/route.js";
+import { table } from "../lib/table.js";
+import { browse } from "./messages/browse.js";
+import { preview } from "./messages/bytes.js";
+import { produceRecord } from "./messages/produce.js";
+import { LIVE, QueryForm } from "./messages/query.js";
+import { showRecord } from "./messages/record.js";
+import { Tail } from "./messages/tail.js";
+
+const shown = (text, format) => preview(text, format) ?? h("span", { class: "muted" }, "null");
+
+const COLUMNS = [
+  {
+    name: "partition",
+    title: "Part.",
+    value: (record) => record.partition,
+    sort: true,
+    align: "right",
+    width: "4.5rem",
+  },
+  { name: "offset", title: "Offset", value: (record) => record.offset, sort: true, align: "right", width: "6.5rem" },
+  {
+    name: "time",
+    title: "Time",
+    value: (record) => time(record.timestamp_ms),
+    sort: (record) => record.timestamp_ms,
+    narrow: false,
+    width: "15rem",
+  },
+  { name: "key", title: "Key", value: (record) => shown(record.key, record.key_format), narrow: false, width: "18%" },
+  {
+    name: "value",
+    title: "Value",
+    value: (record) => h("span", { class: "mono" }, shown(record.value, record.value_format)),
+  },
+];
+
+export async function render(root, { topic: name, query }, signal) {
+  const topic = await get(at`topics/${name}`, {}, signal);
+  const messages = new Messages(name, signal);
+  const form = new QueryForm(query, topic.partition_count, (asked) => messages.ask(asked));
+  const produce = async () => {
+    const stored = await produceRecord(name, topic.partition_count);
+    if (stored && form.mode.value !== LIVE) form.ask();
+  };
+  const crumbs = [
+    ["Topics", to("topics")],
+    [name, to("topics", name)],
+  ];
+  const head = pageHead({ title: "Messages", crumbs, actions: [button("Produce", produce, "primary")] });
+  replace(root, head, form.element, messages.element);
+  form.ask();
+}
+
+function searchText({ key, value, headers }) {
+  return [key, value, ...headers.flatMap(({ name, value: text }) => [name, text])].join(" ");
+}
+
+/** The list below the form: of one question at a time, the last one. */
+class Messages {
+  constructor(topic, signal) {
+    this.topic = topic;
+    this.pageSignal = signal;
+    this.asking = new AbortController();
+    this.state = h("span", { class: "muted", role: "status" });
+    this.tools = h("span", { class: "bar push" });
+    this.trouble = h("div");
+    this.table = table({
+      columns: COLUMNS,
+      key: (record) => `${record.partition}:${record.offset}`,
+      filter: searchText,
+      onOpen: (record) => showRecord(topic, record),
+      label: "Messages",
+      empty: "",
+      isFixed: true,
+    });
+    this.element = h(
+      "section",
+      { class: "page", "aria-label": "Messages" },
+      h("div", { class: "bar" }, this.state, this.tools),
+      this.trouble,
+      this.table.element,
+    );
+  }
+
+  ask(asked) {
+    this.asking.abort();
+    this.asking = new AbortController();
+    keepQuery(asked.mode === "newest" ? { ...asked, mode: "" } : asked);
+    replace(this.tools);
+    replace(this.trouble);
+    this.table.empty = asked.mode === LIVE ? "Waiting for new messages." : "";
+    this.table.update([]);
+    const signal = AbortSignal.any([this.pageSignal, this.asking.signal]);
+    if (asked.mode === LIVE) this.follow(asked, signal);
+    else this.browse(asked, signal);
+  }
+
+  browse(asked, signal) {
+    const next = browse(this.topic, asked, signal);
+    const records = [];
+    let scanned = 0;
+    const more = button("Load more", () => load());
+    const load = async () => {
+      more.disabled = true;
+      this.state.textContent = "Looking…";
+      try {
+        const page = await next();
+        if (signal.aborted) return;
+        records.push(...page.records);
+        scanned += page.scanned;
+        this.table.empty = "No messages.";
+        this.table.update(records);
+        const found = `${count(records.length)} found in ${count(scanned)} looked at`;
+        this.state.textContent = page.isEnd ? `${found}, all there are` : found;
+        replace(this.tools, !page.isEnd && more);
+      } catch (problem) {
+        if (signal.aborted) return;
+        this.state.textContent = "";
+        replace(this.trouble, problemBox(problem));
+      }
+      more.disabled = false;
+    };
+    load();
+  }
+
+  follow(asked, signal) {
+    let before = { at: performance.now(), received: 0 };
+    const total = h("span", { class: "muted" });
+    const toggle = button("Pause", () => {
+      if (tail.isRunning) tail.stop();
+      else tail.start();
+      toggle.textContent = tail.isRunning ? "Pause" : "Go on";
+      this.state.textContent = tail.isRunning ? "connecting…" : "paused";
+    });
+    const onNews = ({ records, received }) => {
+      const now = { at: performance.now(), received };
+      this.table.update(records);
+      const seconds = Math.max(1, now.at - before.at) / 1000;
+      total.textContent = `${count(received)} received · ${rate((received - before.received) / seconds)}`;
+      if (now.at - before.at > 1_000) before = now;
+    };
+    this.state.textContent = "connecting…";
+    replace(this.tools, total, toggle);
+    const onState = (text) => {
+      if (!signal.aborted) this.state.textContent = text;
+    };
+    const tail = new Tail(this.topic, asked, { onNews, onState }, signal);
+  }
+}

@@ -1,0 +1,124 @@
+// How all of it is, live: what flows, how fast it is stored, who lags, who is there, what needs a person.
+
+import { get } from "../lib/api.js";
+import { History, lineChart } from "../lib/chart.js";
+import { h, replace } from "../lib/dom.js";
+import { brief, byteRate, bytes, count, duration, percent, rate } from "../lib/format.js";
+import { every } from "../lib/live.js";
+import { figure, pageHead } from "../lib/page.js";
+
+const PERIOD_MS = 2_000;
+
+// Kept while the console is open, so that the lines go on where they were when somebody comes back.
+const history = new History();
+let before = null;
+
+export async function render(root, _, signal) {
+  const figures = makeFigures();
+  const charts = makeCharts();
+  const alerts = h("section", { "aria-label": "Alerts", class: "page" });
+  const where = h("p", { class: "muted break" });
+  replace(
+    root,
+    pageHead({ title: "Overview" }),
+    alerts,
+    h(
+      "div",
+      { class: "cards" },
+      Object.values(figures).map(({ element }) => element),
+    ),
+    h(
+      "div",
+      { class: "columns" },
+      Object.values(charts).map(({ chart }) => h("div", { class: "card" }, chart.element)),
+    ),
+    where,
+  );
+  await every(PERIOD_MS, signal, async () => {
+    const now = await get("overview", {}, signal);
+    const rates = measure(now);
+    showFigures(figures, now, rates);
+    for (const { chart, names } of Object.values(charts)) chart.update(history.series(...names));
+    replace(alerts, alertCards(now.alerts));
+    where.textContent = `Seen from ${now.node.node_id < 0 ? "a server without an agent" : `agent ${now.node.agent_id}`} of cluster ${now.cluster.cluster_id}.`;
+  });
+}
+
+function makeFigures() {
+  return {
+    in: figure("Records in"),
+    out: figure("Records out"),
+    latency: figure("Produce latency, p99"),
+    stored: figure("Stored", { href: "#/storage" }),
+    lag: figure("Lag of all groups", { href: "#/groups" }),
+    agents: figure("Agents", { href: "#/cluster" }),
+    topics: figure("Topics", { href: "#/topics" }),
+    buffered: figure("Buffered"),
+  };
+}
+
+function makeCharts() {
+  const chart = (title, unit, ...names) => ({ chart: lineChart({ title, unit }), names });
+  return {
+    records: chart("Records per second", rate, "in", "out", "written in the cluster"),
+    bytes: chart("Throughput", byteRate, "bytes in", "bytes out"),
+    latency: chart("Produce latency", duration, "p50", "p99"),
+    lag: chart("Lag of all groups", brief, "lag"),
+  };
+}
+
+/** Rates since the last time; null where a counter began anew, as after a restart, or another node answers. */
+function measure(now) {
+  const seconds = before && before.node.agent_id === now.node.agent_id ? (now.at_ms - before.at_ms) / 1000 : 0;
+  const since = (read) =>
+    seconds > 0 && seconds < 30 && read(now) >= read(before) ? (read(now) - read(before)) / seconds : null;
+  const rates = {
+    in: since(({ node }) => node.records_in),
+    out: since(({ node }) => node.records_out),
+    "bytes in": since(({ node }) => node.bytes_in),
+    "bytes out": since(({ node }) => node.bytes_out),
+    "written in the cluster": since(({ cluster }) => cluster.records_written),
+    p50: now.node.produce_p50_ms,
+    p99: now.node.produce_p99_ms,
+    lag: now.cluster.total_lag,
+  };
+  for (const [name, value] of Object.entries(rates)) history.add(name, value);
+  before = now;
+  return rates;
+}
+
+function showFigures(figures, { node, cluster }, rates) {
+  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])} · ${count(node.records_in)} in all`);
+  figures.out.set(rate(rates.out), `${byteRate(rates["bytes out"])} · ${count(node.records_out)} in all`);
+  figures.latency.set(
+    duration(node.produce_p99_ms),
+    node.produce_p50_ms === null
+      ? "nothing was produced lately"
+      : `half of them within ${duration(node.produce_p50_ms)}`,
+  );
+  figures.stored.set(bytes(cluster.stored_bytes), `${count(cluster.stored_segments)} segments`);
+  figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : `${count(cluster.groups)} groups`);
+  figures.agents.set(`${cluster.live_agents} of ${cluster.agents}`, `cluster ${cluster.status}`);
+  figures.topics.set(
+    count(cluster.topics),
+    `${count(cluster.partitions)} partitions · ${count(cluster.records_kept)} records`,
+  );
+  figures.buffered.set(
+    bytes(node.buffered_bytes),
+    `${percent(node.buffered_bytes / node.buffer_limit_bytes)} of ${bytes(node.buffer_limit_bytes)}`,
+  );
+}
+
+function alertCards(alerts) {
+  if (!alerts.length)
+    return h("p", { class: "muted" }, h("span", { class: "good", "aria-hidden": "true" }, "● "), "No alerts");
+  return alerts.map(({ severity, code, text, what_to_do }) =>
+    h(
+      "div",
+      { class: `card alert ${severity}` },
+      h("strong", {}, `${severity}: ${text}`),
+      h("span", {}, what_to_do),
+      h("span", { class: "muted mono" }, code),
+    ),
+  );
+}

@@ -1,0 +1,116 @@
+// Spark pipelines of this node's machine: how they run, how fast, how far behind, and what they could not process.
+
+import { get } from "../lib/api.js";
+import { History, lineChart } from "../lib/chart.js";
+import { h, replace } from "../lib/dom.js";
+import { ago, brief, count, duration, rate, time } from "../lib/format.js";
+import { every } from "../lib/live.js";
+import { facts, pageHead } from "../lib/page.js";
+import { keepQuery } from "../lib/route.js";
+import { table } from "../lib/table.js";
+import { deadLetters } from "./pipelines/dead_letters.js";
+
+const REFRESH_MS = 2_000;
+const STATE_KINDS = { running: "good", ended: "muted", failed: "bad", died: "bad" };
+/** The query that writes the dead letters: its rows are none of the pipeline's own. */
+const DEAD_LETTER_QUERY = "dead_letter";
+
+// By pipeline; kept while the console is open.
+const histories = new Map();
+
+export async function render(root, { query }, signal) {
+  let pipelines = [];
+  let details = null;
+  const list = table({ columns: PIPELINE_COLUMNS, key: (pipeline) => pipeline.name, onOpen: choose, filter: (pipeline) => pipeline.name, label: "pipelines", empty: "No pipeline has run on this node's machine, as its user: `streamhouse pipeline run FILE` starts one." });
+  const place = h("div", { class: "page" });
+
+  function choose(pipeline) {
+    keepQuery({ name: pipeline.name });
+    details = pipelineDetails(pipeline, signal);
+    replace(place, details.element);
+  }
+
+  replace(root, pageHead({ title: "Pipelines" }), list.element, place);
+  await every(REFRESH_MS, signal, async () => {
+    ({ pipelines } = await get("pipelines", {}, signal));
+    pipelines.forEach(remember);
+    list.update(pipelines);
+    const known = pipelines.find((pipeline) => pipeline.name === details?.name);
+    if (known) details.update(known);
+  });
+  const wanted = pipelines.find((pipeline) => pipeline.name === query.get("name")) ?? pipelines[0];
+  if (wanted) choose(wanted);
+}
+
+function remember(pipeline) {
+  const history = histories.get(pipeline.name) ?? new History();
+  histories.set(pipeline.name, history);
+  history.add("rows per second", pipeline.state === "running" ? rowsPerSecond(pipeline) : null);
+  history.add("lag", lagOf(pipeline));
+}
+
+function pipelineDetails(pipeline, signal) {
+  const state = h("div", { class: "card" });
+  const speed = lineChart({ title: "Rows per second", unit: rate });
+  const lag = lineChart({ title: "Lag, in records", unit: brief });
+  const queries = table({ columns: QUERY_COLUMNS, key: (each) => each.query, label: "queries" });
+  const letters = deadLetters(pipeline, signal);
+  const details = {
+    name: pipeline.name,
+    element: [
+      h("section", {}, h("h2", {}, pipeline.name), state),
+      h("div", { class: "columns" }, h("div", { class: "card" }, speed.element), h("div", { class: "card" }, lag.element)),
+      h("section", {}, h("h2", {}, "Queries"), queries.element),
+      letters.element,
+    ],
+    update(now) {
+      replace(state, facts(factsOf(now)));
+      speed.update(histories.get(now.name).series("rows per second"));
+      lag.update(histories.get(now.name).series("lag"));
+      queries.update(now.queries);
+      letters.update(now);
+    },
+  };
+  details.update(pipeline);
+  return details;
+}
+
+function factsOf(pipeline) {
+  const rows = [
+    ["State", stateTag(pipeline)],
+    ["File", h("code", {}, pipeline.file)],
+    ["Spark", `${pipeline.master}, process ${pipeline.pid}`],
+    ["Started", time(pipeline.started_at_ms)],
+    ["Last heard of", ago(pipeline.updated_at_ms)],
+  ];
+  if (pipeline.error) rows.push(["Error", h("pre", { class: "bad" }, pipeline.error)]);
+  return rows;
+}
+
+const stateTag = ({ state }) => h("span", { class: `tag ${STATE_KINDS[state]}` }, state);
+const ownQueries = ({ queries }) => queries.filter((each) => each.query !== DEAD_LETTER_QUERY);
+const rowsPerSecond = (pipeline) => ownQueries(pipeline).reduce((sum, each) => sum + each.rows_per_second, 0);
+const queryLag = (each) => Object.values(each.lag).reduce((sum, lag) => sum + lag, 0);
+const lagOf = (pipeline) => ownQueries(pipeline).reduce((most, each) => Math.max(most, queryLag(each)), 0);
+
+const PIPELINE_COLUMNS = [
+  { name: "name", title: "Pipeline", value: (pipeline) => pipeline.name, sort: true },
+  { name: "state", title: "State", value: stateTag, sort: (pipeline) => pipeline.state, width: "7rem" },
+  { name: "rate", title: "Rows", value: (pipeline) => (pipeline.state === "running" ? rate(rowsPerSecond(pipeline)) : "–"), sort: rowsPerSecond, align: "right", narrow: false },
+  { name: "lag", title: "Lag", value: (pipeline) => count(lagOf(pipeline)), sort: lagOf, align: "right", width: "6rem" },
+  { name: "letters", title: "Dead letters", value: (pipeline) => h("span", { class: pipeline.dead_letters ? "bad" : null }, count(pipeline.dead_letters)), sort: (pipeline) => pipeline.dead_letters, align: "right", narrow: false },
+  { name: "updated", title: "Last heard of", value: (pipeline) => ago(pipeline.updated_at_ms), sort: (pipeline) => pipeline.updated_at_ms, align: "right", narrow: false },
+];
+
+const QUERY_COLUMNS = [
+  { name: "query", title: "Sink", value: (each) => each.query, sort: true },
+  { name: "guarantee", title: "Guarantee", value: (each) => each.guarantee, sort: true, narrow: false },
+  { name: "batch", title: "Batch", value: (each) => count(each.batch_id), sort: (each) => each.batch_id, align: "right", narrow: false, width: "6rem" },
+  { name: "in", title: "Rows in", value: (each) => count(each.input_rows), sort: (each) => each.input_rows, align: "right" },
+  { name: "out", title: "Rows out", value: (each) => count(each.output_rows), sort: (each) => each.output_rows, align: "right" },
+  { name: "rate", title: "Speed", value: (each) => rate(each.rows_per_second), sort: (each) => each.rows_per_second, align: "right", narrow: false },
+  { name: "time", title: "Batch time", value: (each) => duration(each.batch_ms), sort: (each) => each.batch_ms, align: "right", narrow: false },
+  { name: "lag", title: "Lag", value: (each) => h("span", { title: Object.entries(each.lag).map(([topic, lag]) => `${topic}: ${lag}`).join("\n") }, count(queryLag(each))), sort: queryLag, align: "right" },
+  { name: "watermark", title: "Watermark", value: (each) => each.watermark ?? "–", sort: (each) => each.watermark ?? "", narrow: false },
+  { name: "late", title: "Late rows", value: (each) => count(each.late_rows), sort: (each) => each.late_rows, align: "right", narrow: false },
+];

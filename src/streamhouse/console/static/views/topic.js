@@ -1,0 +1,69 @@
+// One topic: its partitions with who leads them and how far they are, and its configuration.
+
+import { at, del, get } from "../lib/api.js";
+import { confirm, notify } from "../lib/dialog.js";
+import { h, replace } from "../lib/dom.js";
+import { count, time } from "../lib/format.js";
+import { every } from "../lib/live.js";
+import { button, facts, pageHead, tabs } from "../lib/page.js";
+import { go, to } from "../lib/route.js";
+import { produceRecord } from "./messages/produce.js";
+import { configuration } from "./topic/configuration.js";
+import { partitionTable } from "./topic/partitions.js";
+
+const PERIOD_MS = 3_000;
+
+export async function render(root, { topic: name }, signal) {
+  const topic = await get(at`topics/${name}`, {}, signal);
+  const partitions = partitionTable(name, signal);
+  const kept = h("span");
+  const leaderless = h("span");
+  replace(
+    root,
+    pageHead({ title: name, crumbs: [["Topics", to("topics")]], actions: actions(topic) }),
+    h(
+      "div",
+      { class: "card" },
+      facts([
+        ["Partitions", count(topic.partition_count)],
+        ["Records", kept],
+        ["Without a leader", leaderless],
+        ["Created", time(topic.created_at_ms)],
+        ["Id", h("code", {}, topic.topic_id)],
+      ]),
+    ),
+    tabs("Parts of the topic", { Partitions: partitions.element, Configuration: configuration(topic, signal) }),
+  );
+  await every(PERIOD_MS, signal, async () => {
+    const rows = await partitions.refresh();
+    kept.textContent = count(rows.reduce((sum, row) => sum + row.high_watermark - row.log_start_offset, 0));
+    const missing = rows.filter((row) => row.leader === null).length;
+    leaderless.textContent = count(missing);
+    leaderless.className = missing ? "bad" : "good";
+  });
+}
+
+function actions(topic) {
+  return [
+    h("a", { class: "button primary", href: to("topics", topic.name, "messages") }, "Messages"),
+    button("Produce", () => produceRecord(topic.name, topic.partition_count)),
+    button("Delete", () => deleteTopic(topic.name)),
+  ];
+}
+
+async function deleteTopic(name) {
+  const isMeant = await confirm({
+    title: `Delete topic ${name}?`,
+    text: "All its records go with it, and cannot be brought back.",
+    typeToConfirm: name,
+    action: "Delete topic",
+  });
+  if (!isMeant) return;
+  try {
+    await del(at`topics/${name}`);
+    notify(`Topic ${name} was deleted.`);
+    go("topics");
+  } catch (problem) {
+    notify(problem.message, "bad");
+  }
+}

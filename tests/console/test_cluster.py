@@ -1,0 +1,84 @@
+"""The cluster: its ring, leases and agents, and an agent that fails while somebody looks at them."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from console_parts.shop import ORDERS, Shop
+from console_parts.viewer import Viewer, viewing
+from node.cluster import Cluster
+from rest_parts.caller import RestCaller
+from services.postgres import PostgresServer
+from services.seaweed import SeaweedServer
+
+PARTITIONS = 12
+
+
+@pytest.fixture
+def cluster(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterator[Cluster]:
+    """Three agents that keep nothing on a disk of their own, and lead the partitions of one topic."""
+    with ExitStack() as ending:
+        directory = ending.enter_context(tempfile.TemporaryDirectory(prefix="console-cluster-"))
+        dsn = postgres_server.create_database()
+        ending.callback(postgres_server.drop_database, dsn)
+        bucket = s3_server.create_bucket()
+        ending.callback(s3_server.delete_bucket, bucket)
+        cluster = ending.enter_context(Cluster(3, Path(directory), dsn, bucket, durability="object"))
+        RestCaller(cluster.agents["a1"].http).post(
+            "topics", {"name": ORDERS, "partition_count": PARTITIONS}, status=201
+        )
+        cluster.wait_led(ORDERS)
+        yield cluster
+
+
+def test_the_ring_the_agents_and_the_leases_are_shown(viewer: Viewer, store: Shop) -> None:
+    [agent] = store.rest.get("agents")["agents"]
+    viewer.go("#/cluster")
+    expect(viewer.page.get_by_role("img", name=re.compile("Hash ring: 1 of 1 agents live"))).to_be_visible()
+    expect(viewer.row("agents", agent["agent_id"])).to_contain_text("live")
+    viewer.page.get_by_role("searchbox", name="Search leases").fill(f"{ORDERS}/")
+    expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(agent["agent_id"])
+    expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(re.compile(r"[0-9.]+ s"))
+
+
+def test_the_ring_tells_which_partition_the_pointer_is_at(viewer: Viewer, store: Shop) -> None:
+    viewer.go("#/cluster")
+    ring = viewer.page.get_by_role("img", name=re.compile("Hash ring"))
+    [first, *_] = [each for each in store.rest.get("ring")["partitions"] if each["topic"] == ORDERS]
+    box = ring.bounding_box()
+    assert box is not None
+    # The place at this share of the circle, clockwise from the top.
+    angle = f"{first['position']} * 2 * Math.PI"
+    x, y = viewer.script(f"[Math.sin({angle}), -Math.cos({angle})]")
+    radius = min(box["width"], box["height"]) * 0.4
+    ring.hover(position={"x": box["width"] / 2 + x * radius, "y": box["height"] / 2 + y * radius})
+    expect(viewer.page.get_by_text(re.compile(r"\S+/[0-9]+: led by .* for another"))).to_be_visible()
+
+
+def test_an_agent_that_fails_is_seen_to_fail_and_its_partitions_to_move(browser: Browser, cluster: Cluster) -> None:
+    asked, killed = cluster.agents["a1"], cluster.agents["a2"]
+    lost = len(cluster.led_by(killed, ORDERS))
+    assert lost > 0, "the ring gave it nothing to lose"
+    with viewing(browser, asked.http) as viewer:
+        viewer.go("#/cluster")
+        expect(viewer.page.get_by_role("img", name=re.compile("3 of 3 agents live"))).to_be_visible()
+        killed.kill9()
+
+        events = viewer.page.get_by_role("list", name="Events")
+        expect(events.get_by_text(re.compile(r"agent a2: live → silent")).first).to_be_visible()
+        expect(events.get_by_text(re.compile(rf"{ORDERS}/[0-9]+.*: a2 → a[13]")).first).to_be_visible()
+        expect(viewer.row("agents", "a2")).to_contain_text("silent")
+        ring = f"2 of 3 agents live, {PARTITIONS} partitions"
+        expect(viewer.page.get_by_role("img", name=f"Hash ring: {ring}", exact=True)).to_be_visible()
+        expect(viewer.table("leases").locator("tbody tr").filter(has_text="a2")).to_have_count(0)
+
+        killed.start()
+        expect(events.get_by_text("agent a2 was started again").first).to_be_visible()
+        expect(viewer.page.get_by_role("img", name=re.compile("3 of 3 agents live"))).to_be_visible()

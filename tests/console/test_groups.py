@@ -1,0 +1,112 @@
+"""Consumer groups: who reads what and how far behind, moved only after a preview and a question, and deleted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from console_parts.shop import AUDIT, BILLING, ORDER_COUNT, ORDERS, PARTITIONS, Shop, order
+from console_parts.viewer import Viewer
+
+
+def committed(store: Shop, group: str) -> list[int]:
+    partitions = store.rest.get(f"groups/{group}")["partitions"]
+    return [each["committed_offset"] for each in sorted(partitions, key=lambda each: each["partition"])]
+
+
+@pytest.fixture
+def idle_group(store: Shop) -> str:
+    """Has read all of a topic of its own, and has no members."""
+    topic = store.create_topic("to-read-again", PARTITIONS) if not store.has_topic("to-read-again") else "to-read-again"
+    store.produce(topic, [order(number) for number in range(20)])
+    store.rest.delete(store.read_with("idle", topic, 20))
+    return "idle"
+
+
+def test_the_list_tells_states_members_and_lag(viewer: Viewer, store: Shop) -> None:
+    viewer.go("#/groups")
+    lag = store.rest.get(f"groups/{BILLING}")["lag"]
+    assert lag >= ORDER_COUNT - ORDER_COUNT // 3
+    row = viewer.row("consumer groups", BILLING)
+    expect(row).to_contain_text("Empty")
+    expect(row).to_contain_text(ORDERS)
+    expect(row.get_by_role("gridcell").last).to_have_text(re.compile("[1-9]"))
+    expect(viewer.row("consumer groups", AUDIT)).to_contain_text("Stable")
+
+
+def test_a_group_shows_members_assignments_and_lag_by_partition(viewer: Viewer, store: Shop) -> None:
+    viewer.go("#/groups")
+    viewer.row("consumer groups", AUDIT).get_by_role("link").click()
+    expect(viewer.page.get_by_role("heading", level=1, name=AUDIT)).to_be_visible()
+    expect(viewer.table("members").locator("tbody tr")).to_contain_text(f"{ORDERS} 0, 1, 2, 3")
+    expect(viewer.table("partitions").locator("tbody tr")).to_have_count(PARTITIONS)
+    expect(viewer.figure("Members")).to_contain_text("1")
+
+
+def test_the_lag_grows_on_screen_while_nobody_reads(viewer: Viewer, store: Shop) -> None:
+    viewer.go(f"#/groups/{BILLING}")
+    before = store.rest.get(f"groups/{BILLING}")["lag"]
+    expect(viewer.figure("Lag")).to_contain_text(f"{before:,}")
+    store.produce(ORDERS, [order(number) for number in range(40)])
+    expect(viewer.figure("Lag")).to_contain_text(f"{before + 40:,}")
+    expect(viewer.page.get_by_role("img", name=re.compile("Lag over time"))).to_be_visible()
+
+
+def test_a_reset_changes_nothing_before_the_preview_was_confirmed(viewer: Viewer, store: Shop, idle_group: str) -> None:
+    before = committed(store, idle_group)
+    viewer.go(f"#/groups/{idle_group}")
+    viewer.page.get_by_label("Move to").select_option("the oldest record")
+    viewer.button("Preview").click()
+    viewer.sees("records would be read again, 0 would be skipped")
+    expect(viewer.table("what would change").locator("tbody tr")).to_have_count(PARTITIONS)
+    assert committed(store, idle_group) == before
+
+    viewer.button(f"Reset {PARTITIONS} partitions").click()
+    act = viewer.button("Reset", within=viewer.dialog)
+    expect(act).to_be_disabled()
+    viewer.button("Cancel", within=viewer.dialog).click()
+    assert committed(store, idle_group) == before
+
+    viewer.button(f"Reset {PARTITIONS} partitions").click()
+    viewer.dialog.get_by_role("textbox").fill(idle_group)
+    act.click()
+    viewer.sees(f"{idle_group} was reset")
+    assert committed(store, idle_group) == [0] * PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("place", "field", "text", "expected"),
+    [("an offset", "Offset", "2", 2), ("so many records on (or back)", "Records", "-1", None)],
+)
+def test_a_preview_shows_where_each_partition_would_be(
+    viewer: Viewer, store: Shop, idle_group: str, place: str, field: str, text: str, expected: int | None
+) -> None:
+    before = committed(store, idle_group)
+    viewer.go(f"#/groups/{idle_group}")
+    viewer.page.get_by_label("Move to").select_option(place)
+    viewer.page.get_by_label(field, exact=True).fill(text)
+    viewer.button("Preview").click()
+    cells = viewer.table("what would change").locator("tbody tr").first.get_by_role("gridcell")
+    expect(cells.nth(3)).to_have_text(str(before[0] - 1 if expected is None else expected))
+    assert committed(store, idle_group) == before
+
+
+def test_a_group_with_members_is_not_moved_and_says_why(viewer: Viewer) -> None:
+    viewer.go(f"#/groups/{AUDIT}")
+    viewer.sees("Only a group without members can be moved")
+    expect(viewer.button("Preview")).to_be_disabled()
+
+
+def test_a_group_is_deleted_when_its_name_was_typed(viewer: Viewer, store: Shop) -> None:
+    store.rest.delete(store.read_with("to-delete", ORDERS, 1))
+    viewer.go("#/groups/to-delete")
+    viewer.button("Delete").click()
+    act = viewer.button("Delete", within=viewer.dialog)
+    expect(act).to_be_disabled()
+    viewer.dialog.get_by_role("textbox").fill("to-delete")
+    act.click()
+    viewer.sees("to-delete was deleted")
+    expect(viewer.heading("Consumer groups")).to_be_visible()
+    assert "to-delete" not in [group["group_id"] for group in store.rest.get("groups")["groups"]]

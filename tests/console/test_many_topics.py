@@ -1,0 +1,74 @@
+"""A thousand topics of ten partitions: only what is on screen is in the page, and all of it is within reach."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from console_parts.many import node_with_topics, topic_name
+from console_parts.viewer import Viewer, viewing
+
+TOPICS = 1000
+PARTITIONS = 10
+MOST_ROWS = 150
+"""In the page at once: a window's worth, and some to spare."""
+
+
+@pytest.fixture(scope="module")
+def full_node() -> Iterator[str]:
+    """Its address."""
+    with (
+        tempfile.TemporaryDirectory(prefix="console-many-") as directory,
+        node_with_topics(Path(directory), TOPICS, PARTITIONS) as node,
+    ):
+        yield node.http
+
+
+@pytest.fixture
+def visitor(browser: Browser, full_node: str) -> Iterator[Viewer]:
+    with viewing(browser, full_node) as viewer:
+        yield viewer
+
+
+def test_the_list_holds_all_of_them_and_the_page_only_those_on_screen(visitor: Viewer) -> None:
+    visitor.go("#/topics")
+    grid = visitor.table("Topics")
+    expect(grid).to_have_attribute("aria-rowcount", str(TOPICS + 1))
+    assert 0 < grid.locator("tbody tr[data-index]").count() < MOST_ROWS
+    grid.locator("tbody tr[data-index]").first.focus()
+    visitor.press("End")
+    expect(visitor.row("Topics", topic_name(TOPICS - 1))).to_be_focused()
+    assert grid.locator("tbody tr[data-index]").count() < MOST_ROWS
+    visitor.press("Home")
+    expect(visitor.row("Topics", topic_name(0))).to_be_focused()
+
+
+def test_any_of_them_is_found_by_its_name(visitor: Viewer) -> None:
+    visitor.go("#/topics")
+    expect(visitor.table("Topics")).to_have_attribute("aria-rowcount", str(TOPICS + 1))
+    visitor.press("/")
+    visitor.page.keyboard.type("0777")
+    expect(visitor.table("Topics").locator("tbody tr[data-index]")).to_have_count(1)
+    visitor.press("Enter", "Enter")
+    expect(visitor.page.get_by_role("heading", level=1, name=topic_name(777))).to_be_visible()
+
+
+def test_the_ring_shows_ten_thousand_partitions(visitor: Viewer) -> None:
+    visitor.go("#/cluster")
+    shown = f"Hash ring: 1 of 1 agents live, {TOPICS * PARTITIONS:,} partitions"
+    expect(visitor.page.get_by_role("img", name=shown, exact=True)).to_be_visible()
+    expect(visitor.table("leases")).to_have_attribute("aria-rowcount", str(TOPICS * PARTITIONS + 1))
+    assert visitor.table("leases").locator("tbody tr[data-index]").count() < MOST_ROWS
+    visitor.assert_fits()
+
+
+def test_overview_and_storage_take_them_too(visitor: Viewer) -> None:
+    visitor.go("#/")
+    expect(visitor.figure("Topics")).to_contain_text(re.compile("1.?000"))
+    visitor.go("#/storage")
+    expect(visitor.table("topics")).to_have_attribute("aria-rowcount", str(TOPICS + 1))

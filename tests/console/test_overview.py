@@ -1,0 +1,42 @@
+"""The overview: figures of what is there and what flows, which change while somebody looks."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from console_parts.shop import ORDERS, Shop, order
+from console_parts.viewer import Viewer
+
+
+def test_the_figures_tell_what_is_there(viewer: Viewer, store: Shop) -> None:
+    viewer.go("")
+    expect(viewer.figure("Agents")).to_contain_text("1 of 1")
+    expect(viewer.figure("Stored")).to_contain_text(re.compile(r"[1-9][0-9]* segments"))
+    expect(viewer.figure("Lag of all groups")).to_contain_text(re.compile(r"[1-9][0-9]* groups"))
+    expect(viewer.page.get_by_text(store.rest.get("cluster/health")["cluster_id"])).to_be_visible()
+    expect(viewer.page.get_by_role("region", name="Alerts")).to_be_visible()
+
+
+def test_what_flows_is_seen_without_asking_again(viewer: Viewer, store: Shop) -> None:
+    viewer.go("")
+    stored = viewer.figure("Records in")
+    expect(stored).to_contain_text("in all")
+    before = _counted(stored.inner_text())
+    store.produce(ORDERS, [order(number) for number in range(10)])
+    expect(stored).not_to_contain_text(f"{before:,} in all")
+    assert _counted(stored.inner_text()) >= before + 10
+    expect(viewer.figure("Produce latency, p99")).to_contain_text(re.compile("[0-9]"))
+
+
+def test_a_figure_leads_to_the_page_of_its_details(viewer: Viewer) -> None:
+    viewer.go("")
+    viewer.figure("Agents").get_by_role("link").click()
+    expect(viewer.heading("Cluster")).to_be_visible()
+
+
+def _counted(text: str) -> int:
+    found = re.search(r"([0-9,\u202f ]+) in all", text)
+    assert found is not None, text
+    return int(re.sub(r"[^0-9]", "", found[1]))

@@ -1,0 +1,164 @@
+"""The pictures of the console in docs/screenshots: taken here, on a cluster with data; kept if $SCREENSHOTS says where.
+
+Without it the pictures are thrown away, and the test is that they can be taken and are those that the docs have."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from console_parts.browser import chromium
+from console_parts.shop import ORDERS, Shop, order
+from console_parts.viewer import NARROW, Viewer, viewing
+from node.cluster import Cluster
+from node.wait import eventually
+from rest_parts.caller import RestCaller
+from services.postgres import PostgresServer
+from services.seaweed import SeaweedServer
+
+REPOSITORY = Path(__file__).parents[2]
+KEPT = REPOSITORY / "docs" / "screenshots"
+TOPICS = {ORDERS: 12, "payments": 6, "shipments": 6, "customers": 4, "clicks": 8, "revenue-per-minute": 2}
+POINTS_OF_A_CHART = 8
+MOST_BYTES = 250_000
+
+
+@pytest.fixture(autouse=True)
+def event_loop_runner() -> None:
+    """None: the browser's driver has the only loop of this thread."""
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def shop(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterator[Shop]:
+    """Three agents that lead the topics of a shop."""
+    with ExitStack() as ending:
+        directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="screenshots-")))
+        dsn = postgres_server.create_database()
+        ending.callback(postgres_server.drop_database, dsn)
+        bucket = s3_server.create_bucket()
+        ending.callback(s3_server.delete_bucket, bucket)
+        cluster = ending.enter_context(Cluster(3, directory, dsn, bucket, durability="wal"))
+        agent = cluster.agents["a1"]
+        shop = Shop(node=agent, rest=RestCaller(agent.http), state_dir=directory)
+        for topic, partitions in TOPICS.items():
+            shop.create_topic(topic, partitions)
+        cluster.wait_led()
+        yield shop
+
+
+@contextmanager
+def busy(shop: Shop) -> Iterator[None]:
+    """Orders come in until the end of the block."""
+    ending = threading.Event()
+
+    def send() -> None:
+        for turn in itertools.count():
+            if ending.wait(0.1):
+                return
+            count = 50 + 40 * (turn % 7)
+            shop.produce(ORDERS, [without_time(turn * 400 + index) for index in range(count)])
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        sending.join()
+
+
+def without_time(number: int) -> dict[str, object]:
+    """Now, and in the partition of its key."""
+    return {name: value for name, value in order(number).items() if name not in ("timestamp_ms", "partition")}
+
+
+def test_the_pictures_of_the_docs_can_be_taken(browser: Browser, shop: Shop, tmp_path: Path) -> None:
+    wanted = os.environ.get("SCREENSHOTS")
+    directory = REPOSITORY / wanted if wanted else tmp_path
+    directory.mkdir(parents=True, exist_ok=True)
+    with busy(shop):
+        member = shop.read_with("billing", ORDERS, 200, client_id="billing-1")
+        take_wide(browser, shop, directory)
+        take_dark(browser, shop, directory)
+        take_narrow(browser, shop, directory)
+        shop.rest.delete(member)
+
+    taken = {picture.name: picture.stat().st_size for picture in directory.glob("*.png")}
+    assert all(0 < size < MOST_BYTES for size in taken.values()), taken
+    assert taken.keys() == {picture.name for picture in KEPT.glob("*.png")}, "make screenshots takes them anew"
+
+
+def take_wide(browser: Browser, shop: Shop, directory: Path) -> None:
+    with viewing(browser, shop.http) as viewer:
+        viewer.go("#/")
+        wait_for_chart(viewer)
+        take(viewer, directory, "overview")
+        viewer.go("#/topics")
+        expect(viewer.row("Topics", ORDERS)).to_be_visible()
+        take(viewer, directory, "topics")
+        viewer.go(f"#/topics/{ORDERS}/messages")
+        viewer.table("Messages").locator("tbody tr[data-index]").first.click()
+        expect(viewer.dialog.get_by_role("region", name="Headers")).to_be_visible()
+        take(viewer, directory, "message")
+        viewer.go("#/groups/billing")
+        expect(viewer.table("members").locator("tbody tr")).to_have_count(1)
+        take(viewer, directory, "group")
+        viewer.go(f"#/storage/{ORDERS}/{partition_in_segments(shop)}")
+        viewer.table("segments").locator("tbody tr").first.click()
+        expect(viewer.page.get_by_role("region", name="Opened segment")).to_be_visible()
+        viewer.script("scrollTo(0, 0)")
+        take(viewer, directory, "storage")
+
+
+def partition_in_segments(shop: Shop) -> int:
+    """Not every one has a customer."""
+
+    def stored() -> list[int]:
+        numbers = range(TOPICS[ORDERS])
+        return [n for n in numbers if shop.rest.get(f"topics/{ORDERS}/partitions/{n}/segments")["segments"]]
+
+    return eventually(stored, "orders in segments", pause=0.5)[0]
+
+
+def take_dark(browser: Browser, shop: Shop, directory: Path) -> None:
+    with viewing(browser, shop.http, colours="dark") as viewer:
+        viewer.go("#/cluster")
+        expect(viewer.row("agents", "a3")).to_contain_text("live")
+        take(viewer, directory, "cluster")
+
+
+def take_narrow(browser: Browser, shop: Shop, directory: Path) -> None:
+    with viewing(browser, shop.http, width=NARROW) as viewer:
+        viewer.go("#/topics")
+        expect(viewer.row("Topics", ORDERS)).to_be_visible()
+        take(viewer, directory, "phone")
+
+
+def wait_for_chart(viewer: Viewer) -> None:
+    """Until there is a line to see, which takes a few answers of the node."""
+    answers: list[str] = []
+    viewer.page.on("response", lambda response: answers.append(response.url))
+
+    def has_line() -> bool:
+        viewer.page.wait_for_timeout(500)
+        return sum(url.endswith("/overview") for url in answers) >= POINTS_OF_A_CHART
+
+    eventually(has_line, "the line of a chart")
+
+
+def take(viewer: Viewer, directory: Path, name: str) -> None:
+    viewer.page.screenshot(path=directory / f"{name}.png", animations="disabled")
