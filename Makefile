@@ -6,7 +6,8 @@ SWEEP ?= 200
 SOAK_SECONDS ?= 600
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h')
 
-.PHONY: help setup demo serve test test-long soak lint format bench bench-spark clean system-packages java
+.PHONY: help setup demo serve test test-long soak lint format bench bench-spark bench-console screenshots clean
+.PHONY: system-packages console-packages java
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,12 +25,15 @@ setup: $(VENV)/.installed ## the virtual environment, with the compiled kernels 
 system-packages:
 	tools/install_debian_packages.sh
 
+console-packages:
+	tools/install_debian_packages.sh console
+
 java:
 	tools/install_debian_packages.sh java
 
-demo: setup ## a node, 100,000 order events in and out, a Spark pipeline over them, and a table of what happened
-	@$(MAKE) --no-print-directory java || echo "going on without Java: the pipeline is left out"
-	$(BIN)/python -m demo
+demo: setup ## three agents, 100,000 orders, revenue on Spark; one agent is killed, nothing is lost; DEMO="--once" to end
+	@tools/install_debian_packages.sh demo || echo "going on without: the demo says what it leaves out"
+	$(BIN)/python -m demo $(DEMO)
 
 serve: setup ## a node on 127.0.0.1:9092, data in ./streamhouse-data
 	$(BIN)/streamhouse serve
@@ -51,9 +55,9 @@ format: setup ## let ruff mend what it can
 test: setup system-packages lint ## everything that must hold
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
-test-long: setup system-packages ## the long sweeps and soaks
+test-long: setup console-packages ## the long sweeps and soaks
 	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults tests/spark \
-		tests/long
+		tests/console tests/long
 
 soak: setup system-packages ## random faults on a cluster for SOAK_SECONDS (default 600), from SWEEP_SEED
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest --timeout 0 -s tests/faults/cluster/test_random.py
@@ -63,6 +67,12 @@ bench: setup system-packages ## figures, each beside a limit measured in the sam
 
 bench-spark: setup java ## Spark's source, sink and jobs, each beside a limit measured in the same run
 	$(BIN)/python -m bench.spark
+
+bench-console: setup console-packages ## the console in a browser: first paint with 1,000 topics, a live tail of 5,000 records/s
+	$(BIN)/python -m bench.console
+
+screenshots: setup console-packages ## the pictures of the console in docs/screenshots, taken anew
+	SCREENSHOTS=docs/screenshots $(BIN)/python -m pytest -n 0 tests/long/test_screenshots.py
 
 clean:
 	rm -rf $(VENV) build bench/out

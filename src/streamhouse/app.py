@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -21,6 +22,7 @@ import uvloop
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
 from streamhouse.broker.forwarding import Forwarder
 from streamhouse.broker.local_peer import LocalPeer
+from streamhouse.broker.measures import door_measures
 from streamhouse.broker.nodes import Nodes
 from streamhouse.broker.planning import Planner
 from streamhouse.broker.records import RecordDoor
@@ -37,6 +39,7 @@ from streamhouse.core.groups.consumer_target import TopicShape
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
+from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.cluster import AgentInfo, AgentRow
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
@@ -44,13 +47,20 @@ from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition, check_agent_id
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic, effective_config, parse_log_config
+from streamhouse.objects.measured import MeasuredStore, measured
 from streamhouse.objects.open import open_store
 from streamhouse.objects.s3 import S3Options
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock, SystemClock
+from streamhouse.runtime.logs import configure_logs
+from streamhouse.runtime.loop_delay import watch_loop
+from streamhouse.runtime.measures import Histogram
 from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.runtime.tracing import open_tracing
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.kafka.listener import KafkaListener, KafkaPort, bind_kafka_port
+from streamhouse.server.metrics.node import NodeMeasures
+from streamhouse.server.tcp import Listener
 from streamhouse.spark.pipelines.registry import Registry, state_directory
 
 if TYPE_CHECKING:
@@ -96,6 +106,10 @@ class Node:
         self._opens = frozenset(opens)
         self._stack = AsyncExitStack()
         self._heartbeats = TaskGroup("heartbeats")
+        self._watching = TaskGroup("watching")
+        self._doors = door_measures()
+        self._loop_delay_seconds = Histogram()
+        self._store: MeasuredStore
         self._membership: Membership | None = None
         self._descriptors: TopicDescriptors
         self._topics: Topics
@@ -131,7 +145,9 @@ class Node:
             directory = DataDirectory(Path(settings.data_dir))
             self._stack.callback(directory.close)
         metadata = self._metadata or await self._open_metadata(settings)
-        objects = self._objects or await self._open_objects(settings)
+        self._store = objects = measured(self._objects or await self._open_objects(settings))
+        self._watching.keep(lambda: watch_loop(self._loop_delay_seconds), "loop")
+        self._stack.push_async_callback(self._watching.cancel)
         agent_id = (
             directory.agent_id(settings.agent_id) if directory else check_agent_id(settings.agent_id or "agent-memory")
         )
@@ -147,6 +163,7 @@ class Node:
             clock=self._clock,
             config_of=self._log_config,
             lost=self._look_again,
+            new_leader=self._leader_maker(),
         )
         self._stack.push_async_callback(self.engine.abort)
         self._groups = self._make_groups(agent_id, metadata)
@@ -178,7 +195,7 @@ class Node:
             groups=self._groups,
             nodes=Nodes(self._view),
         )
-        self.kafka = KafkaListener(self.broker)
+        self.kafka = KafkaListener(self.broker, self._doors["kafka"])
         self._make_forwarder()
         self._context = self._door_context(metadata, port)
         await self._open_grpc()
@@ -215,9 +232,10 @@ class Node:
     def _bind_doors(self) -> None:
         """So that a port which is taken is known before anything is led."""
         if Door.HTTP in self._opens:
+            from streamhouse.console.pages import console_routes
             from streamhouse.server.http.node import HttpDoor
 
-            self.http = HttpDoor(self.settings)
+            self.http = HttpDoor(self.settings, console_routes())
             self._stack.push_async_callback(self.http.close)
         if Door.FLUME in self._opens:
             from streamhouse.server.flume.listener import bind_flume_port
@@ -244,8 +262,26 @@ class Node:
             ),
             metadata=metadata,
             kafka=kafka,
+            measures=self._measures(),
             pipelines=Registry(state_directory(os.environ)).records,
         )
+
+    def _measures(self) -> NodeMeasures:
+        return NodeMeasures(
+            doors=self._doors,
+            objects=self._store.measures,
+            loop_delay_seconds=self._loop_delay_seconds,
+            engine=self.engine,
+            view=self._view,
+            assigner=lambda: self._assigner,
+            listeners=self._listeners,
+            kafka_requests=lambda: self.kafka.requests,
+        )
+
+    def _listeners(self) -> dict[str, Listener]:
+        """Those whose connections are our own to count."""
+        flume = {} if self.flume is None else {"flume": self.flume.traffic}
+        return {"kafka": self.kafka.traffic, **flume}
 
     async def _open_grpc(self) -> None:
         """Before the node registers: the others are told where it is."""
@@ -258,7 +294,7 @@ class Node:
             self.settings,
             local=self._local,
             peers=self._peers,
-            context=self._context if Door.GRPC in self._opens else None,
+            context=self._context.at("grpc") if Door.GRPC in self._opens else None,
             is_shared=is_for_others,
         )
         self._stack.push_async_callback(self.grpc.close)
@@ -266,13 +302,13 @@ class Node:
 
     async def _open_doors(self, objects: ObjectStore) -> None:
         if self.http is not None:
-            await self.http.start(self._context, self.forwarder, objects, objects_url(self.settings))
+            await self.http.start(self._context.at("http"), self.forwarder, objects, objects_url(self.settings))
         if self.grpc is not None:
             self.grpc.begin_serving()
         if self._flume_port is not None:
             from streamhouse.server.flume.listener import FlumeListener
 
-            self.flume = FlumeListener(self._context)
+            self.flume = FlumeListener(self._context.at("flume"))
             self._stack.push_async_callback(self.flume.close)
             await self.flume.start(self._flume_port)
 
@@ -289,6 +325,16 @@ class Node:
             refresh_routes=self._view.refresh,
             clock=self._clock,
         )
+
+    def _leader_maker(self) -> Callable[..., PartitionLeader]:
+        """What is traced costs a little, and OpenTelemetry may not be there: only who asks for it has it."""
+        if not self.settings.traces:
+            return PartitionLeader
+        tracing = open_tracing()
+        self._stack.push_async_callback(tracing.close)
+        from streamhouse.log.traced_leader import TracedLeader
+
+        return partial(TracedLeader, tracing.tracer)
 
     def _leader_address(self, topic_id: UUID, partition: int) -> tuple[str, str] | None:
         """This node knows best what it leads, and needs no address for that."""
@@ -450,11 +496,7 @@ def s3_options(settings: Settings) -> S3Options:
 
 def serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True) -> int:
     """Run a node until SIGTERM or SIGINT; blocking."""
-    logging.basicConfig(
-        level=settings.log_level.upper(),
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    configure_logs(settings, sys.stderr)
     return uvloop.run(_serve(settings, announce, is_agent=is_agent))
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from behaviour.metadata_stores import MetadataStoreKind, PostgresKind, SqliteKind
-from behaviour.object_stores import ObjectStoreKind, faulty_kind, local_kind, memory_kind, s3_kind
+from behaviour.object_stores import ObjectStoreKind, faulty_kind, local_kind, measured_kind, memory_kind, s3_kind
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.objects.store import ObjectStore
 
 
-@pytest.fixture(params=["local", "memory", "faulty", "s3"])
+@pytest.fixture(params=["local", "memory", "faulty", "measured", "s3"])
 def object_kind(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStoreKind:
     match request.param:
         case "local":
@@ -23,6 +23,8 @@ def object_kind(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStoreKi
             return memory_kind()
         case "faulty":
             return faulty_kind()
+        case "measured":
+            return measured_kind()
         case _:
             return s3_kind(request.getfixturevalue("s3_bucket"))
 

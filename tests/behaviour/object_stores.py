@@ -11,6 +11,7 @@ from services.clock import ManualClock
 from services.seaweed import S3Bucket
 from streamhouse.objects.faulty import FaultyStore
 from streamhouse.objects.local import LocalStore
+from streamhouse.objects.measured import measured
 from streamhouse.objects.memory import MemoryStore
 from streamhouse.objects.open import open_store
 from streamhouse.objects.s3 import S3Options
@@ -53,6 +54,16 @@ def faulty_kind() -> ObjectStoreKind:
         return FaultyStore(store, clock)
 
     return ObjectStoreKind(open=open_faulty, clock=clock)
+
+
+def measured_kind() -> ObjectStoreKind:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+
+    async def open_measured() -> ObjectStore:
+        return measured(store)
+
+    return ObjectStoreKind(open=open_measured, clock=clock)
 
 
 def s3_kind(bucket: S3Bucket, prefix: str = "some/prefix") -> ObjectStoreKind:

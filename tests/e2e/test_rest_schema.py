@@ -149,5 +149,6 @@ def _something_of_each(broker: Broker, rest: RestCaller) -> dict[str, object]:
     topic, group = f"topic-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
     broker.create_topic(topic, 2)
     send(broker, topic, partition=0, count=3)
+    broker.flush()
     member = rest.post(f"groups/{group}/members", {"topics": [topic], "reset": "earliest"}, status=201)
-    return {"topic": topic, "partition": 0, "group": group, "member": member["member_id"]}
+    return {"topic": topic, "partition": 0, "base_offset": 0, "group": group, "member": member["member_id"]}

@@ -16,6 +16,8 @@ from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
+from streamhouse.log.local_wal import LocalWal
+from streamhouse.log.wal_state import LocalWalState, ObjectWalState
 from streamhouse.metadata.store import MetadataStore, SegmentRow
 from streamhouse.model.errors import OffsetOutOfRange
 from streamhouse.model.settings import Settings
@@ -59,6 +61,16 @@ class Broker:
         self.buffer: ByteBudget = engine.buffer
         """The memory for records that are not yet in the object store."""
         self._engine = engine
+
+    @property
+    def led(self) -> list[PartitionLeader]:
+        """The partitions that this node leads."""
+        return list(self._engine.leadership.leaders.values())
+
+    def wal_states(self) -> tuple[LocalWalState | None, ObjectWalState]:
+        """Of the WAL on this node's own disk, if it has one, and of that in the object store."""
+        wals = self._engine.wals
+        return wals.local.state() if isinstance(wals.local, LocalWal) else None, wals.object.state()
 
     def produce(
         self,

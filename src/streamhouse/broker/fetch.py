@@ -10,6 +10,7 @@ from streamhouse.log.readable import ReadableLog
 from streamhouse.log.reader import SegmentReader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import NotLeader, OffsetOutOfRange, StreamHouseError
+from streamhouse.runtime.measures import Histogram, stopwatch_s
 
 
 @dataclass(slots=True)
@@ -27,6 +28,8 @@ class PartitionRead:
 class Fetcher:
     def __init__(self, reader: SegmentReader) -> None:
         self._reader = reader
+        self.segment_read_seconds = Histogram()
+        """How long it took to read what is in segments, from the cache or the object store, for one partition."""
 
     def read_memory(self, reads: Sequence[PartitionRead], max_bytes: int) -> bool:
         """Fill what the tails hold, within max_bytes (but at least one batch); False if segments are needed too."""
@@ -70,7 +73,9 @@ class Fetcher:
 
     async def _read_one(self, leader: ReadableLog, offset: int, max_bytes: int) -> Sequence[Buffer]:
         if offset < leader.tail.start_offset:
+            begun_s = stopwatch_s()
             parts = await self._reader.read(leader, offset, max_bytes)
+            self.segment_read_seconds.observe(stopwatch_s() - begun_s)
             if parts:
                 return parts
             # Compaction has left nothing there, to the end of the segments: what comes next is in memory.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from streamhouse.broker.forwarding import Forwarder
+from streamhouse.broker.segment_blocks import OpenedSegment, open_segment
 from streamhouse.broker.topics import Topics
 from streamhouse.client.peer import LATEST
 from streamhouse.core.block_runs import BlockRun, block_runs
@@ -127,6 +128,19 @@ class Planner:
         (row,) = await self._store.load_partitions([at])
         end = segments[-1].end_offset if segments else row.log_start_offset
         return StoredLog(log_start_offset=row.log_start_offset, committed_end=end, segments=segments)
+
+    async def opened_segment(
+        self, topic: Topic, partition: int, base_offset: int, first_block: int, count: int
+    ) -> OpenedSegment:
+        """The segment that begins at an offset, with so many of its blocks from one on."""
+        segments = (await self.stored_log(topic, partition)).segments
+        place = bisect_left(segments, base_offset, key=lambda segment: segment.base_offset)
+        if place == len(segments) or segments[place].base_offset != base_offset:
+            raise NotFound(
+                f"no segment of {topic.name}/{partition} begins at offset {base_offset}",
+                hint="list the partition's segments: retention and compaction change them",
+            )
+        return await open_segment(self._reader, segments[place], first_block, count)
 
     async def plan(self, slices: Sequence[LogSlice], *, piece_bytes: int) -> list[ReadPlan]:
         """In the order asked. No piece is larger than `piece_bytes` unless a single block is."""

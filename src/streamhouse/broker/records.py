@@ -10,6 +10,7 @@ from itertools import count, repeat
 from typing import NamedTuple
 
 from streamhouse.broker.forwarding import DEFAULT_TIMEOUT_MS, Forwarder
+from streamhouse.broker.measures import DoorMeasures
 from streamhouse.broker.topics import Topics
 from streamhouse.client.peer import EARLIEST, LATEST, FoundOffset, Produced
 from streamhouse.core.partitioner import partition_for_key
@@ -18,9 +19,11 @@ from streamhouse.format.columns import Columns
 from streamhouse.format.plain_batch import encode_plain_batch
 from streamhouse.format.records import columns_of, decode_records, encode_columns
 from streamhouse.format.rows import Record
+from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, StreamHouseError, Unavailable
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.measures import stopwatch_s
 
 __all__ = ["EARLIEST", "LATEST", "NewRecord", "NotTried", "ReadRecords", "RecordDoor", "StoredRecord"]
 
@@ -68,12 +71,32 @@ class NotTried(Unavailable):
 
 
 class RecordDoor:
-    def __init__(self, topics: Topics, forwarder: Forwarder, clock: Clock, *, auto_create_topics: bool) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        forwarder: Forwarder,
+        clock: Clock,
+        *,
+        auto_create_topics: bool,
+        measures: DoorMeasures | None = None,
+    ) -> None:
+        """`measures` are those of the listener whose clients come through here."""
+        self.measures = measures or DoorMeasures()
         self._topics = topics
         self._forwarder = forwarder
         self._clock = clock
         self._auto_create_topics = auto_create_topics
         self._turns = count()
+
+    def at(self, measures: DoorMeasures) -> RecordDoor:
+        """The same for another listener."""
+        return RecordDoor(
+            self._topics,
+            self._forwarder,
+            self._clock,
+            auto_create_topics=self._auto_create_topics,
+            measures=measures,
+        )
 
     async def topic(self, name: str) -> Topic:
         """Also one that another node made a moment ago."""
@@ -123,7 +146,7 @@ class RecordDoor:
         timestamp_ms = now_ms if record.timestamp_ms is None else record.timestamp_ms
         batch, _ = encode_plain_batch([(record.key, record.value or b"")], timestamp_ms)
         try:
-            stored = await self._forwarder.produce(topic, partition, batch, timeout_ms=timeout_ms)
+            stored = await self._produce(topic, partition, batch, 1, timeout_ms)
         except StreamHouseError as refusal:
             return refusal
         stamp_ms = stored.append_time_ms
@@ -164,13 +187,27 @@ class RecordDoor:
                 runs.append(AppendedRun(record_count, NotTried(f"not tried, after: {problem.message}")))
                 continue
             try:
-                stored = await self._forwarder.produce(topic, partition, batch, timeout_ms=timeout_ms)
+                stored = await self._produce(topic, partition, batch, record_count, timeout_ms)
             except StreamHouseError as refusal:
                 problem = refusal
                 runs.append(AppendedRun(record_count, refusal))
             else:
                 runs.append(AppendedRun(record_count, stored))
         return runs
+
+    async def _produce(
+        self, topic: Topic, partition: int, batch: Buffer, record_count: int, timeout_ms: int
+    ) -> Produced:
+        begun_s = stopwatch_s()
+        try:
+            stored = await self._forwarder.produce(topic, partition, batch, timeout_ms=timeout_ms)
+        except StreamHouseError:
+            self.measures.produces_refused += 1
+            raise
+        finally:
+            self.measures.produce_seconds.observe(stopwatch_s() - begun_s)
+        self.measures.produced(record_count, len(batch))
+        return stored
 
     def next_partition(self, topic: Topic) -> int:
         """Where records without a key go: those of one call to one partition, those of the next to the next."""
@@ -189,9 +226,23 @@ class RecordDoor:
     ) -> ReadRecords:
         """The records from an offset on; none if nothing came within `max_wait_ms`. OffsetOutOfRange if the offset was
         deleted or is beyond the end."""
-        fetched = await self._forwarder.fetch(
-            topic, partition, offset, max_bytes=max_bytes, min_bytes=1, max_wait_ms=max_wait_ms, timeout_ms=timeout_ms
-        )
+        begun_s = stopwatch_s()
+        try:
+            fetched = await self._forwarder.fetch(
+                topic,
+                partition,
+                offset,
+                max_bytes=max_bytes,
+                min_bytes=1,
+                max_wait_ms=max_wait_ms,
+                timeout_ms=timeout_ms,
+            )
+        except StreamHouseError:
+            self.measures.fetches_refused += 1
+            raise
+        finally:
+            self.measures.fetch_seconds.observe(stopwatch_s() - begun_s)
+        self.measures.fetched_bytes += len(fetched.batches)
         records: list[Record] = []
         next_offset = offset
         view = memoryview(fetched.batches)
@@ -203,6 +254,7 @@ class RecordDoor:
         if len(records) > max_records:
             del records[max_records:]
             next_offset = records[-1].offset + 1
+        self.measures.fetched_records += len(records)
         return ReadRecords(
             records=records,
             next_offset=next_offset,

@@ -25,6 +25,7 @@ class RunReport:
         self._pipeline = pipeline
         self._pid = pid
         self._started_at_ms = now_ms
+        self._dead_letter_topic = None if pipeline.dead_letter is None else pipeline.dead_letter.topic
         self._queries: dict[str, QueryState] = {}
         self.refused_rows = 0
 
@@ -60,6 +61,7 @@ class RunReport:
             state=state,
             error=error,
             dead_letters=(letters.output_rows if letters else 0) + self.refused_rows,
+            dead_letter_topic=self._dead_letter_topic,
             queries=list(self._queries.values()),
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
@@ -24,6 +25,7 @@ from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import jittered
+from streamhouse.runtime.measures import Histogram, stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
@@ -97,6 +99,14 @@ class Assigner:
         self._one_round = asyncio.Lock()
         self._accepted: set[TopicPartition] = set()
         self._to_hand_over = 0
+        self.rounds: Counter[str] = Counter(done=0, overtaken=0, failed=0)
+        """How rounds ended."""
+        self.round_seconds = Histogram()
+
+    @property
+    def to_hand_over(self) -> int:
+        """Partitions that this agent leads and another one should."""
+        return self._to_hand_over
 
     # --- life ---
 
@@ -116,7 +126,17 @@ class Assigner:
     async def look_now(self) -> None:
         """A whole round."""
         async with self._one_round:
-            await self._round()
+            begun_s = stopwatch_s()
+            try:
+                await self._round()
+            except StreamHouseError as problem:
+                self.rounds["failed" if isinstance(problem, Unavailable) else "overtaken"] += 1
+                raise
+            except Exception:
+                self.rounds["failed"] += 1
+                raise
+            self.rounds["done"] += 1
+            self.round_seconds.observe(stopwatch_s() - begun_s)
 
     async def drain(self, timeout_ms: int) -> None:
         """Hand everything over, as far as others are there to take it within the time."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from struct import Struct
 from typing import NamedTuple
 
 import lz4.block
 from crc32c import crc32c
 
 from streamhouse.format import kernel
+from streamhouse.format.block_header import BLOCK_CRC, BLOCK_FIELDS, BLOCK_HEADER_BYTES, BlockCodec
 from streamhouse.format.run_summary import RunSummary
 from streamhouse.format.segment_index import (
     FOOTER_BYTES,
@@ -55,11 +54,6 @@ __all__ = [
 
 DEFAULT_BLOCK_BYTES = 256 * 1024
 
-# First offset, raw size, stored size, codec; then the CRC of these and of the stored bytes.
-_BLOCK_FIELDS = Struct(">qIIB3x")
-_CRC = Struct(">I")
-BLOCK_HEADER_BYTES = _BLOCK_FIELDS.size + _CRC.size
-
 # Decompressing costs every reader; it is worth it only for at least a twentieth.
 _WORTHWHILE = 0.95
 # Compression is most of what a produced byte costs here. This much haste takes a quarter of it, and 3 to 5 % more room.
@@ -67,13 +61,6 @@ _ACCELERATION = 8
 # LZ4's densest sequence spends one byte on 255.
 _LZ4_MAX_RATIO = 255
 _LZ4_SLACK_BYTES = 64
-
-
-class BlockCodec(IntEnum):
-    """How a block's run of batches is stored; the batches inside have codecs of their own."""
-
-    NONE = 0
-    LZ4 = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,11 +213,11 @@ def _store_block(block: _Block) -> list[Buffer]:
         compressed = lz4.block.compress(raw, mode="fast", acceleration=_ACCELERATION, store_size=False)
         if len(compressed) < _WORTHWHILE * raw_bytes:
             codec, stored = BlockCodec.LZ4, [compressed]
-    fields = _BLOCK_FIELDS.pack(block.first_offset, raw_bytes, sum(map(len, stored)), codec)
+    fields = BLOCK_FIELDS.pack(block.first_offset, raw_bytes, sum(map(len, stored)), codec)
     crc = crc32c(fields)
     for part in stored:
         crc = crc32c(part, crc)
-    return [fields + _CRC.pack(crc), *stored]
+    return [fields + BLOCK_CRC.pack(crc), *stored]
 
 
 def decode_block(data: Buffer, index: SegmentIndex, block: int) -> bytes | memoryview:
@@ -238,7 +225,7 @@ def decode_block(data: Buffer, index: SegmentIndex, block: int) -> bytes | memor
     if len(data) != index.positions[block + 1] - index.positions[block] or len(data) < BLOCK_HEADER_BYTES:
         raise CorruptData(f"block {block} has {len(data)} bytes, which is not what the index says")
     view = memoryview(data)
-    first_offset, _, stored_bytes, _ = _BLOCK_FIELDS.unpack_from(view)
+    first_offset, _, stored_bytes, _ = BLOCK_FIELDS.unpack_from(view)
     if stored_bytes != len(view) - BLOCK_HEADER_BYTES or first_offset != index.first_offsets[block]:
         raise CorruptData(f"block {block} is not the one that the index describes")
     return _open_block(view, f"block {block}")
@@ -252,7 +239,7 @@ def iter_blocks(data: Buffer) -> Iterator[bytes | memoryview]:
     while start < len(view):
         if len(view) - start < BLOCK_HEADER_BYTES:
             raise CorruptData(f"{len(view) - start} bytes at {start} are too few for a block")
-        stored_bytes = _BLOCK_FIELDS.unpack_from(view, start)[2]
+        stored_bytes = BLOCK_FIELDS.unpack_from(view, start)[2]
         end = start + BLOCK_HEADER_BYTES + stored_bytes
         if end > len(view):
             raise CorruptData(f"the block at {start} ends at {end}, beyond the {len(view)} bytes that were read")
@@ -262,10 +249,10 @@ def iter_blocks(data: Buffer) -> Iterator[bytes | memoryview]:
 
 def _open_block(view: memoryview, name: str) -> bytes | memoryview:
     """The run of batches of one whole block, checked against its CRC."""
-    fields, stored = view[: _BLOCK_FIELDS.size], view[BLOCK_HEADER_BYTES:]
-    if _CRC.pack(crc32c(stored, crc32c(fields))) != view[_BLOCK_FIELDS.size : BLOCK_HEADER_BYTES]:
+    fields, stored = view[: BLOCK_FIELDS.size], view[BLOCK_HEADER_BYTES:]
+    if BLOCK_CRC.pack(crc32c(stored, crc32c(fields))) != view[BLOCK_FIELDS.size : BLOCK_HEADER_BYTES]:
         raise CorruptData(f"{name} does not match its CRC")
-    _, raw_bytes, stored_bytes, codec = _BLOCK_FIELDS.unpack(fields)
+    _, raw_bytes, stored_bytes, codec = BLOCK_FIELDS.unpack(fields)
     if codec == BlockCodec.NONE and raw_bytes == stored_bytes:
         return stored
     if codec != BlockCodec.LZ4 or raw_bytes > _LZ4_MAX_RATIO * stored_bytes + _LZ4_SLACK_BYTES:

@@ -73,6 +73,8 @@ class GroupCoordinator:
         self._offsets_retention_ms = offsets_retention_ms
         self._classic_limits = classic_limits
         self._consumer_limits = consumer_limits
+        self.rebalances = 0
+        """New generations of the groups that were coordinated here."""
         self._chores = TaskGroup("group chores")
         self._owners = TaskGroup("groups")
         self._coordination = Coordination(
@@ -360,7 +362,11 @@ class GroupCoordinator:
             topics=self._topics,
             classic_limits=self._classic_limits,
             consumer_limits=self._consumer_limits,
+            rebalanced=self._rebalanced,
         )
+
+    def _rebalanced(self) -> None:
+        self.rebalances += 1
 
     # --- chores ---
 

@@ -49,8 +49,11 @@ class Group:
         topics: Callable[[], Topics],
         classic_limits: ClassicLimits,
         consumer_limits: ConsumerLimits,
+        rebalanced: Callable[[], None] = lambda: None,
     ) -> None:
+        """`rebalanced` is called when a new generation is stored."""
         self.group_id = group_id
+        self._rebalanced = rebalanced
         self._shard = shard
         self._clock = clock
         self._topics = topics
@@ -197,6 +200,10 @@ class Group:
         except StreamHouseError:
             self.mistrust()
             raise
+        generation = generation_of(self.machine)
+        if generation != self._stored_generation:
+            self._stored_generation = generation
+            self._rebalanced()
 
     def mistrust(self) -> None:
         """What is in memory has not happened: it is read again before anybody else is served."""

@@ -13,7 +13,7 @@ class LoadingCache(Generic[Value]):
     """Least recently used goes first. What is being loaded is a future that everybody awaits."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._entries: OrderedDict[object, tuple[Value, int]] = OrderedDict()
         self._loading: dict[object, asyncio.Future[Value]] = {}
         self.used_bytes = 0
@@ -50,7 +50,7 @@ class LoadingCache(Generic[Value]):
         _, replaced_bytes = self._entries.pop(key, (None, 0))
         self._entries[key] = (value, size_bytes)
         self.used_bytes += size_bytes - replaced_bytes
-        while self.used_bytes > self._limit_bytes:
+        while self.used_bytes > self.limit_bytes:
             _, (_, freed_bytes) = self._entries.popitem(last=False)
             self.used_bytes -= freed_bytes
 

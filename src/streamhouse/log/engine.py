@@ -66,6 +66,7 @@ class LogEngine:
         clock: Clock,
         config_of: Callable[[Topic], LogConfig],
         lost: Callable[[], None] = lambda: None,
+        new_leader: Callable[..., PartitionLeader] = PartitionLeader,
     ) -> None:
         """Without a WAL directory, what is not uploaded lives and dies with the process. `lost` is called when a
         partition is led no longer, and whoever decides about that should look again."""
@@ -93,6 +94,7 @@ class LogEngine:
             wal_directory is not None,
         )
         self.buffer = ByteBudget(settings.buffer_bytes)
+        self.tail_memory = TailMemory(settings.tail_bytes)
         self.reader = SegmentReader(objects, settings.cache_bytes, self._threads)
         self.committed_logs = CommittedLogs(metadata, clock, settings.garbage_grace // 2)
         self._committer = SegmentCommitter(metadata, clock)
@@ -114,11 +116,12 @@ class LogEngine:
                 clock=clock,
                 buffer=self.buffer,
                 partition_buffer_bytes=settings.partition_buffer_bytes,
-                tail_memory=TailMemory(settings.tail_bytes),
+                tail_memory=self.tail_memory,
                 upload_due=self.uploader.due,
             ),
             wals=self.wals,
             lost=lost,
+            new_leader=new_leader,
         )
         self.replacer = SegmentReplacer(
             agent_id=agent_id,
@@ -269,6 +272,7 @@ class LogEngine:
         for (transfer, leader), refusal in zip(moving, results, strict=True):
             if refusal is None:
                 name = f"{leader.topic}/{leader.partition.partition}"
+                self.leadership.events["handed_over"] += 1
                 self.leadership.depose(leader, NotLeader(f"{name} was handed over to {transfer.to_agent_id}"))
             else:
                 self.leadership.doubt(leader)
@@ -325,6 +329,7 @@ class LogEngine:
     def _fenced(self, owner: WalOwner, problem: StreamHouseError) -> None:
         assert isinstance(owner, PartitionLeader)
         owner.not_durable(problem)
+        self.leadership.events["lost"] += 1
         self.leadership.depose(owner, problem)
         self._lost()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol, TypeAlias
 
 from streamhouse.core.producer_state import ProducedBatch, Producer, ProducerTable
@@ -228,9 +229,26 @@ class PartitionLeader:
         age_ms = self._clock.monotonic_ms() - self._buffered_since_ms
         return is_due(self.buffered_bytes, age_ms, self._segment_bytes, self.config.segment_age_ms)
 
+    def roll_reason(self) -> str:
+        """Why a segment is made now of what is buffered."""
+        if self.buffered_bytes >= self._segment_bytes:
+            return "size"
+        return "memory" if self._node_buffer.has_little_room() else "age"
+
+    @property
+    def unuploaded_ms(self) -> int:
+        """For how long records have been in no segment; 0 if all are."""
+        if self.high_watermark == self.committed_end:
+            return 0
+        return self._clock.monotonic_ms() - self._buffered_since_ms
+
     def unuploaded(self, max_bytes: int) -> list[memoryview]:
         """The oldest durable batches that are in no segment yet."""
         return self.tail.read(self.committed_end, self.high_watermark, max_bytes)
+
+    def step(self, name: str, end_offset: int) -> AbstractContextManager[None]:
+        """Around a step on the way of what is below an offset to the object store, for leaders that trace it."""
+        return nullcontext()
 
     def segment_committed(self, segment: SegmentRow, raw_bytes: int) -> None:
         """These batches are in the object store, and the metadata store says so."""

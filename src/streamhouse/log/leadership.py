@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -25,6 +26,7 @@ from streamhouse.runtime.clock import Clock
 
 _log = logging.getLogger(__name__)
 _REPLAYS_AT_ONCE = 16
+LEASE_EVENTS = ("acquired", "lost", "retaken", "released", "handed_over")
 
 
 class Wals(Protocol):
@@ -63,8 +65,11 @@ class Leadership:
         resources: LogResources,
         wals: Wals,
         lost: Callable[[], None],
+        new_leader: Callable[..., PartitionLeader] = PartitionLeader,
     ) -> None:
-        """`lost` is called when a partition that was led no longer is, though nobody here gave it up."""
+        """`lost` is called when a partition that was led no longer is, though nobody here gave it up. `new_leader`
+        takes what a PartitionLeader does."""
+        self._new_leader = new_leader
         self._agent_id = agent_id
         self._metadata = metadata
         self._objects = objects
@@ -79,6 +84,8 @@ class Leadership:
         self._by_topic: dict[UUID, list[PartitionLeader | None]] = {}
         self._doubtful: set[TopicPartition] = set()
         self._one_renewal = asyncio.Lock()
+        self.events: Counter[str] = Counter(dict.fromkeys(LEASE_EVENTS, 0))
+        """What happened to leases. "lost": not given up by us; those of them that became ours again are "retaken"."""
 
     @property
     def leaders(self) -> Mapping[TopicPartition, PartitionLeader]:
@@ -154,11 +161,12 @@ class Leadership:
         self._leaders[lease.partition] = leader
         self.leaders_of(topic)
         self._by_topic[topic.topic_id][lease.partition.partition] = leader
+        self.events["acquired"] += 1
 
     def _make_leader(self, topic: Topic, log: _StoredLog, from_own_disk: bool) -> PartitionLeader:
         config = self._config_of(topic)
         is_local = from_own_disk or config.durability == "wal"
-        return PartitionLeader(
+        return self._new_leader(
             topic=topic.name,
             row=log.row,
             segments=log.segments,
@@ -247,6 +255,7 @@ class Leadership:
         """The leases ran out while nobody renewed them, say because the process was paused.
 
         What is in WAL objects is read again by whoever leads next; only what is on our own disk is taken up here."""
+        self.events["lost"] += sum(partition not in self._doubtful for partition in partitions)
         for lost in [self._leaders[partition] for partition in partitions]:
             lost.stop_writing()
             if not lost.is_local:
@@ -283,6 +292,7 @@ class Leadership:
                 self._doubtful.discard(kept.partition)
                 leader.begin_epoch(kept.epoch)
                 leader.resume_writing(until_ms)
+                self.events["retaken"] += 1
                 _log.warning(
                     "took the lease of %s/%d again, epoch %d", leader.topic, kept.partition.partition, kept.epoch
                 )
@@ -316,6 +326,7 @@ class Leadership:
                 leases.append(self._leases[leader.partition])
         if leases:
             await self._metadata.release_leases(self._agent_id, leases, drained=drained)
+            self.events["released"] += len(leases)
 
     def depose(self, leader: PartitionLeader, problem: StreamHouseError) -> None:
         """Somebody else leads, or will: waiting producers and readers are told."""

@@ -16,9 +16,12 @@ from pathlib import Path
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
 from streamhouse.log.wal import WalOwner
 from streamhouse.log.wal_files import WalFile, WalFiles
+from streamhouse.log.wal_measures import WalMeasures
+from streamhouse.log.wal_state import LocalWalState, WalFileState
 from streamhouse.log.wal_writer import WalWriter
 from streamhouse.model.errors import StorageUnavailable
 from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.runtime.retry import backoff_ms
 from streamhouse.runtime.tasks import TaskGroup
 
@@ -41,6 +44,7 @@ class LocalWal:
         relieve: Callable[[Iterable[WalOwner]], None],
     ) -> None:
         """`relieve` is called with the owners whose entries keep old files from being reused."""
+        self.measures = WalMeasures()
         self._files = WalFiles(directory, file_bytes)
         self._clock = clock
         self._relieve = relieve
@@ -57,6 +61,10 @@ class LocalWal:
         self._spare: WalFile | None = None
         self._preparing = False
         self._in_flight: deque[_Entry | WalFile] = deque()
+        self._completed = 0
+        """How many entries and files the writer has reported."""
+        self._kicks: deque[tuple[int, float]] = deque()
+        """For each kick that is not wholly reported: how many had been submitted by then, and when it was."""
         self._backlog: deque[_Entry] = deque()
         self._failed_owners: dict[WalOwner, None] = {}
         self._problem: StorageUnavailable | None = None
@@ -76,6 +84,23 @@ class LocalWal:
         self._use(file, first_position, recovers=True)
         self._writer.kick()
 
+    def state(self) -> LocalWalState:
+        unsynced = [*(entry for entry in self._in_flight if not isinstance(entry, WalFile)), *self._backlog]
+        return LocalWalState(
+            files=tuple(
+                WalFileState(
+                    name=file.path.name,
+                    size_bytes=file.size_bytes,
+                    is_current=file is self._current,
+                    owner_count=len(file.pins),
+                )
+                for file in self._live
+            ),
+            unsynced_batches=len(unsynced),
+            unsynced_bytes=sum(len(batch) for _, batch, _ in unsynced),
+            problem=None if self._problem is None else self._problem.message,
+        )
+
     def check_writable(self) -> None:
         if self._problem is not None:
             raise self._problem
@@ -89,6 +114,9 @@ class LocalWal:
             self._submit(owner, batch, end_offset, needed_bytes)
 
     def kick(self) -> None:
+        submitted = self._completed + len(self._in_flight)
+        if submitted > (self._kicks[-1][0] if self._kicks else self._completed):
+            self._kicks.append((submitted, stopwatch_s()))
         self._writer.kick()
 
     def covered(self, owner: WalOwner, end_offset: int) -> None:
@@ -196,7 +224,9 @@ class LocalWal:
         except BlockingIOError:
             pass
         durable: dict[WalOwner, int] = {}
+        now_s = stopwatch_s()
         for count, error in self._writer.completed():
+            size_bytes = 0
             for _ in range(count):
                 entry = self._in_flight.popleft()
                 if isinstance(entry, WalFile):
@@ -206,13 +236,23 @@ class LocalWal:
                         self._problem = None
                 elif error == 0:
                     durable[entry[0]] = entry[2]
+                    size_bytes += len(entry[1])
                 else:
                     self._failed_owners[entry[0]] = None
+            self._note_reported(count, size_bytes, now_s)
             if error and self._problem is None:
                 self._fail(OSError(error, os.strerror(error)))
         for owner, end_offset in durable.items():
             owner.durable(end_offset)
         self._settle_failures()
+
+    def _note_reported(self, count: int, size_bytes: int, now_s: float) -> None:
+        """A group is of one kick or several; a change of files, or a failure, has no bytes and is no sync."""
+        self._completed += count
+        if size_bytes and self._kicks:
+            self.measures.synced(now_s - self._kicks[0][1], count, size_bytes)
+        while self._kicks and self._kicks[0][0] <= self._completed:
+            self._kicks.popleft()
 
     def _fail(self, problem: OSError) -> None:
         """Refuse appends until a new file is in use."""
@@ -221,6 +261,7 @@ class LocalWal:
         _log.error("the WAL cannot be written: %s; appends are refused until a new file can be", problem)
         self._problem = StorageUnavailable(f"the WAL cannot be written: {problem.strerror}")
         self._failures += 1
+        self.measures.failures += 1
         self._written.has_failed = True
         if self._spare is not None:
             self._files.remove(self._spare)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from streamhouse.log.wal import WalOwner
+from streamhouse.log.wal_measures import WalMeasures
 
 
 class MemoryWal:
     """Reports every batch durable on the loop's next turn, so that callers see the order a real one gives."""
 
     def __init__(self) -> None:
+        self.measures = WalMeasures()
+        """Nothing is ever synced."""
         self._waiting: dict[WalOwner, int] = {}
         self._is_scheduled = False
 

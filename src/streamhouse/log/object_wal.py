@@ -13,11 +13,14 @@ from itertools import takewhile
 
 from streamhouse.log.wal import WalOwner
 from streamhouse.log.wal_gathering import Gathering
+from streamhouse.log.wal_measures import WalMeasures
 from streamhouse.log.wal_object_writer import SealedObject, WalObjectWriter
+from streamhouse.log.wal_state import ObjectWalState, WalObjectState
 from streamhouse.metadata.wal_objects import WalObjectStore
 from streamhouse.model.errors import NotLeader, StorageUnavailable
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
@@ -43,6 +46,7 @@ class ObjectWal:
     ) -> None:
         """`fenced` is called once for an owner of which something was refused: it must be replaced by one that knows
         what the store has. Nothing of what it appended after that becomes durable."""
+        self.measures = WalMeasures()
         self._writer = WalObjectWriter(
             agent_id=agent_id, objects=objects, store=store, clock=clock, garbage_grace_ms=garbage_grace_ms
         )
@@ -70,6 +74,21 @@ class ObjectWal:
         """Objects that may be stored and are not committed yet."""
         return self._writer.keys_under_way
 
+    def state(self) -> ObjectWalState:
+        return ObjectWalState(
+            gathered_batches=sum(len(run.batches) for gathering in self._gathered for run in gathering.runs),
+            gathered_bytes=sum(gathering.size_bytes for gathering in self._gathered),
+            in_flight=tuple(
+                WalObjectState(
+                    key=sealed.key,
+                    size_bytes=sealed.encoded.size_bytes,
+                    partition_count=len({run.partition for run in sealed.runs}),
+                    is_stored=sealed.is_finished and sealed.problem is None,
+                )
+                for sealed in self._in_flight
+            ),
+        )
+
     def check_writable(self) -> None:
         if self._closed:
             raise StorageUnavailable("the WAL is closed: this agent is stopping")
@@ -82,7 +101,7 @@ class ObjectWal:
             return
         is_new = not self._gathered or self._gathered[-1].size_bytes >= self._object_bytes
         if is_new:
-            self._gathered.append(Gathering(self._clock.monotonic_ms()))
+            self._gathered.append(Gathering(self._clock.monotonic_ms(), stopwatch_s()))
         gathering = self._gathered[-1]
         gathering.add(owner, batch, end_offset)
         if is_new or gathering.size_bytes >= self._object_bytes:
@@ -154,6 +173,7 @@ class ObjectWal:
     def _seal(self, gathering: Gathering) -> None:
         sealed = self._writer.seal(gathering.runs)
         self._sealed_at_ms = self._clock.monotonic_ms()
+        sealed.handed_over_s = gathering.since_s
         self._sealed_batches = sum(len(run.batches) for run in gathering.runs)
         self._in_flight.append(sealed)
         self._tasks.start(self._upload(sealed), "upload")
@@ -165,6 +185,7 @@ class ObjectWal:
             await self._writer.upload(sealed)
         except Exception as problem:
             _log.exception("WAL object %s cannot be stored", sealed.key)
+            self.measures.failures += 1
             sealed.problem = problem
         sealed.is_finished = True
         if not self._is_committing:
@@ -194,8 +215,13 @@ class ObjectWal:
         except Exception as problem:
             # Nobody knows what the store has now, so every owner starts again from what it says.
             _log.exception("%d WAL objects cannot be registered", len(finished))
+            self.measures.failures += 1
             self._refuse_all(finished, problem)
             return
+        now_s = stopwatch_s()
+        for sealed in finished:
+            batches = sum(len(run.batches) for run in sealed.runs)
+            self.measures.synced(now_s - sealed.handed_over_s, batches, sealed.encoded.size_bytes)
         for run, refusal in answers:
             if run.owner is None:
                 continue

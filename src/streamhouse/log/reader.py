@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from itertools import pairwise
 
 from streamhouse.format.batch import first_batch_at, iter_headers, read_header, whole_batches
+from streamhouse.format.block_header import BLOCK_HEADER_BYTES, BlockHeader, decode_block_header
 from streamhouse.format.records import decode_records
 from streamhouse.format.segment import decode_block
 from streamhouse.format.segment_index import (
@@ -38,7 +39,7 @@ class SegmentReader:
         self._objects = objects
         self._threads = threads
         self.blocks: LoadingCache[Buffer] = LoadingCache(cache_bytes)
-        self._indexes: LoadingCache[SegmentIndex] = LoadingCache(_INDEX_CACHE_BYTES)
+        self.indexes: LoadingCache[SegmentIndex] = LoadingCache(_INDEX_CACHE_BYTES)
         self._tasks = TaskGroup("reader")
         self._expected: OrderedDict[tuple[TopicPartition, int], None] = OrderedDict()
         self._reading_ahead: set[TopicPartition] = set()
@@ -114,14 +115,23 @@ class SegmentReader:
         """Where the segment's blocks are."""
         return await self._index_of(segment)
 
+    async def block_header(self, segment: SegmentRow, index: SegmentIndex, block: int) -> BlockHeader:
+        """What a block says of itself, without its content."""
+        start = index.positions[block]
+        try:
+            data = await self._objects.get_range(segment.object_key, start, start + BLOCK_HEADER_BYTES)
+        except NotFound as problem:
+            raise _as_damage(segment, problem) from None
+        return decode_block_header(data, index, block)
+
     async def _index_of(self, segment: SegmentRow, *, whole: bool = False) -> SegmentIndex:
         """The index; if it must be loaded and the segment is small, a reader of all of it gets the blocks as well."""
-        cached = self._indexes.get(segment.object_key)
+        cached = self.indexes.get(segment.object_key)
         if cached is not None:
             return cached
-        loading = self._indexes.loading(segment.object_key)
+        loading = self.indexes.loading(segment.object_key)
         if loading is None:
-            loading = self._indexes.begin(segment.object_key)
+            loading = self.indexes.begin(segment.object_key)
             load = self._load_whole if whole and segment.size_bytes <= READ_AHEAD_BYTES else self._load_index
             self._tasks.start(self._load(segment, load), "index")
         return await asyncio.shield(loading)
@@ -130,11 +140,11 @@ class SegmentReader:
         try:
             index = await load(segment)
         except BaseException as problem:
-            self._indexes.fail(segment.object_key, _as_damage(segment, problem))
+            self.indexes.fail(segment.object_key, _as_damage(segment, problem))
             if not isinstance(problem, Exception):
                 raise
         else:
-            self._indexes.finish(segment.object_key, index, index.block_count * 32 + 256)
+            self.indexes.finish(segment.object_key, index, index.block_count * 32 + 256)
 
     async def _load_index(self, segment: SegmentRow) -> SegmentIndex:
         suffix, size_bytes = await self._objects.get_suffix(segment.object_key, SUFFIX_HINT_BYTES)

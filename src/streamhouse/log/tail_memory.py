@@ -15,16 +15,20 @@ class TailMemory:
     """Evicts uploaded chunks beyond a limit, from the partition whose last upload is longest ago."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._uploaded_bytes: OrderedDict[TailOwner, int] = OrderedDict()
         self._total_bytes = 0
+
+    @property
+    def used_bytes(self) -> int:
+        return self._total_bytes
 
     def uploaded(self, owner: TailOwner, size_bytes: int) -> None:
         """So much more of the owner's tail could be evicted."""
         self._uploaded_bytes[owner] = self._uploaded_bytes.get(owner, 0) + size_bytes
         self._uploaded_bytes.move_to_end(owner)
         self._total_bytes += size_bytes
-        while self._total_bytes > self._limit_bytes:
+        while self._total_bytes > self.limit_bytes:
             oldest = next(iter(self._uploaded_bytes))
             freed = oldest.evict_uploaded_chunk()
             if freed:

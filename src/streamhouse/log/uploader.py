@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import Executor
 from functools import partial
 
@@ -20,11 +20,24 @@ from streamhouse.model.errors import AlreadyExists, Fenced, StaleEpoch, Unavaila
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import new_uuid
+from streamhouse.runtime.measures import Histogram, stopwatch_s
 from streamhouse.runtime.retry import backoff_ms
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
 _WORKERS = 8
+
+
+class UploadMeasures:
+    """Segments that were uploaded and registered, by why they were rolled (`PartitionLeader.roll_reason`), and how long
+    each took from encoding on; and how often an upload had to be tried again."""
+
+    def __init__(self) -> None:
+        self.rolls: Counter[str] = Counter(dict.fromkeys(("size", "age", "memory", "flush"), 0))
+        self.seconds = Histogram()
+        self.segment_bytes = 0
+        self.records = 0
+        self.retries = 0
 
 
 class Uploader:
@@ -40,6 +53,7 @@ class Uploader:
         clock: Clock,
         threads: Executor,
     ) -> None:
+        self.measures = UploadMeasures()
         self._agent_id = agent_id
         self._objects = objects
         self._committer = committer
@@ -52,6 +66,15 @@ class Uploader:
         self._workers = 0
         self._closed = False
         self.keys_under_way: set[str] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Partitions that have enough for a segment, and no worker yet."""
+        return len(self._queued)
+
+    @property
+    def under_way(self) -> int:
+        return len(self._busy) - len(self._queued)
 
     def due(self, leader: PartitionLeader) -> None:
         """The partition has enough for a segment. Saying it twice is saying it once."""
@@ -112,14 +135,24 @@ class Uploader:
         parts = leader.unuploaded(largest_segment_bytes(leader.config.segment_bytes))
         if not parts:
             return
+        begun_s, reason = stopwatch_s(), "flush" if leader in self._flushing else leader.roll_reason()
         encode = partial(encode_segment, parts, epoch=leader.epoch)
         encoded = await asyncio.get_running_loop().run_in_executor(self._threads, encode)
         raw_bytes = sum(len(part) for part in parts)
         for wait_ms in backoff_ms():
-            if leader.removed or await self._store_and_commit(leader, encoded, raw_bytes):
+            if leader.removed:
+                return
+            if await self._store_and_commit(leader, encoded, raw_bytes):
+                self._note_uploaded(encoded, reason, stopwatch_s() - begun_s)
                 return
             # Deposed; or the lease was lost and taken again meanwhile, and the next try has its new epoch.
             await self._clock.sleep_ms(wait_ms)
+
+    def _note_uploaded(self, encoded: EncodedSegment, reason: str, seconds: float) -> None:
+        self.measures.rolls[reason] += 1
+        self.measures.seconds.observe(seconds)
+        self.measures.segment_bytes += encoded.size_bytes
+        self.measures.records += encoded.record_count
 
     async def _store_and_commit(self, leader: PartitionLeader, encoded: EncodedSegment, raw_bytes: int) -> bool:
         """False if the metadata store refuses the commit because of its epoch."""
@@ -128,8 +161,10 @@ class Uploader:
         self.keys_under_way.add(key)
         try:
             commit = self._commit_of(leader, encoded, key)
-            await self._store(leader, key, encoded)
-            await self._committer.commit(commit)
+            with leader.step("upload", encoded.end_offset):
+                await self._store(leader, key, encoded)
+            with leader.step("commit", encoded.end_offset):
+                await self._committer.commit(commit)
         except StaleEpoch as problem:
             _log.warning("%s/%d: %s", leader.topic, partition.partition, problem)
             return False
@@ -154,6 +189,7 @@ class Uploader:
                     # Without its object the segment must not be registered, also while the lease would still allow it.
                     raise StaleEpoch(f"{key} was not stored before its leader was deposed") from problem
                 _log.warning("cannot upload %s, trying again: %s", key, problem)
+                self.measures.retries += 1
                 await self._clock.sleep_ms(wait_ms)
 
     async def _is_ours(self, key: str, encoded: EncodedSegment) -> bool:

@@ -23,12 +23,14 @@ class OwnedRun:
 
 
 class Gathering:
-    """What has been appended since the last object was sealed. `since_ms`: when the first of it was."""
+    """What has been appended since the last object was sealed. `since_ms`: when the first of it was;
+    `since_s`: the same for those who measure."""
 
-    __slots__ = ("_newest", "runs", "since_ms", "size_bytes")
+    __slots__ = ("_newest", "runs", "since_ms", "since_s", "size_bytes")
 
-    def __init__(self, since_ms: int) -> None:
+    def __init__(self, since_ms: int, since_s: float = 0.0) -> None:
         self.since_ms = since_ms
+        self.since_s = since_s
         self.runs: list[OwnedRun] = []
         self.size_bytes = 0
         self._newest: dict[WalOwner, OwnedRun] = {}

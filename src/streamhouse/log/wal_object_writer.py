@@ -25,7 +25,7 @@ class SealedObject:
 
     `is_finished` says that its upload has ended, well or with `problem`."""
 
-    __slots__ = ("commit_id", "encoded", "is_finished", "key", "named_at_ms", "problem", "runs")
+    __slots__ = ("commit_id", "encoded", "handed_over_s", "is_finished", "key", "named_at_ms", "problem", "runs")
 
     def __init__(self, runs: Sequence[OwnedRun], commit_id: UUID) -> None:
         self.runs = runs
@@ -35,6 +35,7 @@ class SealedObject:
         self.commit_id = commit_id
         self.key = ""
         self.named_at_ms = 0
+        self.handed_over_s = 0.0
         self.is_finished = False
         self.problem: Exception | None = None
 

@@ -17,6 +17,7 @@ from streamhouse.metadata.groups import CoordinatorStore
 from streamhouse.metadata.pins import PinStore
 from streamhouse.metadata.restore import RestoreStore
 from streamhouse.metadata.sinks import SinkStore
+from streamhouse.metadata.totals import TotalsStore
 from streamhouse.metadata.wal_objects import WalObjectStore
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
@@ -188,6 +189,7 @@ class MetadataStore(
     PinStore,
     SinkStore,
     RestoreStore,
+    TotalsStore,
     Protocol,
 ):
     """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""

@@ -100,6 +100,10 @@ class Settings:
     shutdown_timeout: int = _setting(Kind.DURATION, 60_000, "how long a stop may take to flush")
 
     log_level: str = _setting(Kind.TEXT, "info", "debug, info, warning or error")
+    log_format: str = _setting(Kind.TEXT, "text", "text or json: a line for each event in either")
+    traces: bool = _setting(
+        Kind.FLAG, False, "trace some produces with OpenTelemetry, as its own variables say; needs streamhouse[otel]"
+    )
 
     def __post_init__(self) -> None:
         for name in ("default_partitions", "flume_partitions"):
@@ -139,6 +143,7 @@ class Settings:
         self._require(
             self.log_level in ("debug", "info", "warning", "error"), "log_level", "debug, info, warning or error"
         )
+        self._require(self.log_format in ("text", "json"), "log_format", "text or json")
 
     @staticmethod
     def _require(holds: bool, name: str, rule: str) -> None:

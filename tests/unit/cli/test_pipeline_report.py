@@ -18,6 +18,7 @@ from streamhouse.spark.pipelines.registry import FAILED, Registry
 _TEXT = """
 name: revenue
 checkpoint: c
+dead_letter: orders-dead
 sources: [{name: orders, topic: orders, format: raw}]
 sinks: [{name: out, from: orders, topic: revenue, format: raw}]
 """
@@ -57,7 +58,7 @@ def test_a_run_is_the_sum_of_its_batches_and_the_last_of_them(report: RunReport)
     assert (out.batch_id, out.batch_ms, out.lag) == (4, 100, {"orders": 0})
     assert (out.input_rows, out.output_rows, out.late_rows) == (20, 8, 2)
     assert out.watermark == "2026-11-01T08:00:00.000Z", "a batch without rows does not take it back"
-    assert record.dead_letters == 5
+    assert (record.dead_letters, record.dead_letter_topic) == (5, "orders-dead")
     assert (record.pid, record.updated_at_ms, record.state) == (77, 5000, "running")
 
 

@@ -49,6 +49,8 @@ _SPELLINGS = {
 }
 _SPECIAL = {
     "log_level": "debug",
+    "log_format": "json",
+    "traces": "true",
     "lease_ttl": "45s",
     "liveness": "5m",
     "durability": "object",

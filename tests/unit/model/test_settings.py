@@ -31,6 +31,7 @@ def test_the_defaults_go_together() -> None:
         {"buffer_bytes": MIB, "partition_buffer_bytes": MIB},
         {"lease_ttl": 21, "lease_renewal": 10},
         {"log_level": "debug"},
+        {"log_format": "json"},
         {"node_id": 0},
     ],
     ids=str,
@@ -56,6 +57,7 @@ def test_values_at_the_border_are_taken(settings: dict[str, Any]) -> None:
         ("http_port", {"http_port": -1}),
         ("http_port", {"http_port": 65536}),
         ("log_level", {"log_level": "INFO"}),
+        ("log_format", {"log_format": "JSON"}),
     ],
     ids=str,
 )

@@ -20,6 +20,7 @@ from streamhouse.metadata.postgres.restore import PostgresRestore
 from streamhouse.metadata.postgres.segments import PostgresSegments
 from streamhouse.metadata.postgres.sinks import PostgresSinks
 from streamhouse.metadata.postgres.topics import PostgresTopics
+from streamhouse.metadata.postgres.totals import PostgresTotals
 from streamhouse.metadata.postgres.transfers import PostgresTransfers
 from streamhouse.metadata.postgres.wal_objects import PostgresWalObjects
 
@@ -38,6 +39,7 @@ class PostgresMetadataStore(
     PostgresWalObjects,
     PostgresSinks,
     PostgresRestore,
+    PostgresTotals,
 ):
     def __init__(self, database: Database, listener: ChangeListener) -> None:
         self._database = database

@@ -20,6 +20,7 @@ from streamhouse.metadata.sqlite.restore import SqliteRestore
 from streamhouse.metadata.sqlite.segments import SqliteSegments
 from streamhouse.metadata.sqlite.sinks import SqliteSinks
 from streamhouse.metadata.sqlite.topics import SqliteTopics
+from streamhouse.metadata.sqlite.totals import SqliteTotals
 from streamhouse.metadata.sqlite.transfers import SqliteTransfers
 from streamhouse.metadata.sqlite.wal_objects import SqliteWalObjects
 from streamhouse.runtime.clock import Clock
@@ -39,6 +40,7 @@ class SqliteMetadataStore(
     SqliteWalObjects,
     SqliteSinks,
     SqliteRestore,
+    SqliteTotals,
 ):
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -66,6 +66,11 @@ class FlumeListener:
         )
         self.address: str
 
+    @property
+    def traffic(self) -> Listener:
+        """Its connections, and what of their requests and replies is in memory."""
+        return self._listener
+
     async def start(self, port: FlumePort) -> None:
         """Clients may connect the moment this is called."""
         self.address = port.address

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias
 
+from streamhouse.broker.measures import DoorMeasures
 from streamhouse.broker.records import NewRecord
 from streamhouse.format.batch import HEADER_BYTES
 from streamhouse.format.plain_batch import PLAIN_RECORD_BYTES, encode_plain_batch
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.model.errors import InvalidName, NotLeader, StreamHouseError
 from streamhouse.model.topic import Topic
+from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.flume.errors import code_of
 from streamhouse.wire.flume.codes import ErrorCode
@@ -70,13 +72,16 @@ class Producing:
 
     def _append(self, leader: PartitionLeader, produces: list[ProduceFrame], now_ms: int) -> bool:
         batch, header = encode_plain_batch([(produce.key or None, produce.payload) for produce in produces], now_ms)
-        acknowledgement = _Appended(self._replies, produces, leader.partition.partition, leader.next_offset)
+        measures = self._context.records.measures
+        acknowledgement = _Appended(self._replies, produces, leader.partition.partition, leader.next_offset, measures)
         try:
             leader.append(memoryview(batch), header, acknowledgement)
         except NotLeader:
             return False
         except StreamHouseError as problem:
             acknowledgement.failed(problem)
+        else:
+            measures.produced(len(produces), len(batch))
         if leader.buffer.is_full or self._context.broker.buffer.is_full:
             self._replies.pause_while_full(leader)
         return True
@@ -118,9 +123,18 @@ class Producing:
 class _Appended:
     """Answers the produces of one batch. Its offset is known before it is appended: nothing comes in between."""
 
-    __slots__ = ("_base_offset", "_partition", "_produces", "_replies")
+    __slots__ = ("_base_offset", "_begun_s", "_measures", "_partition", "_produces", "_replies")
 
-    def __init__(self, replies: Replies, produces: list[ProduceFrame], partition: int, base_offset: int) -> None:
+    def __init__(
+        self,
+        replies: Replies,
+        produces: list[ProduceFrame],
+        partition: int,
+        base_offset: int,
+        measures: DoorMeasures,
+    ) -> None:
+        self._begun_s = stopwatch_s()
+        self._measures = measures
         self._replies = replies
         self._produces = produces
         self._partition = partition
@@ -128,6 +142,7 @@ class _Appended:
 
     def durable(self) -> None:
         partition = self._partition
+        self._measures.produce_seconds.observe(stopwatch_s() - self._begun_s)
         self._replies.answered(
             [
                 encode_produce_reply(produce.request_id, partition, offset, 0)
@@ -136,6 +151,8 @@ class _Appended:
         )
 
     def failed(self, problem: StreamHouseError) -> None:
+        self._measures.produces_refused += 1
+        self._measures.produce_seconds.observe(stopwatch_s() - self._begun_s)
         self._replies.answered([_refusal(produce, problem) for produce in self._produces])
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
+
+from starlette.routing import BaseRoute
 
 from streamhouse.broker.adoption import Adoption
 from streamhouse.broker.forwarding import Forwarder
@@ -24,8 +27,10 @@ from streamhouse.wire.http.planning import ObjectsLocation
 class HttpDoor:
     """The REST API and the planning API. It is bound when made, and open when started."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pages: Sequence[BaseRoute] = ()) -> None:
+        """`pages` are for people, beside what is for programs."""
         self._settings = settings
+        self._pages = pages
         self._port = bind_http_port(settings)
         self._listener: HttpListener | None = None
         self._sinks: SinkUpkeep | None = None
@@ -57,7 +62,7 @@ class HttpDoor:
             urls=ObjectUrls(objects),
         )
         self._rest = RestApi(context, calls)
-        self._listener = HttpListener(self._settings, [*self._rest.routes, *planning_routes(planning)])
+        self._listener = HttpListener(self._settings, [*self._rest.routes, *planning_routes(planning), *self._pages])
         self._sinks = SinkUpkeep(
             adoption=adoption,
             sinks=context.metadata,

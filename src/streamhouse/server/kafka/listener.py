@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from streamhouse.broker.broker import Broker
+from streamhouse.broker.measures import DoorMeasures
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import InvalidConfig, StorageUnavailable
 from streamhouse.model.settings import Settings
@@ -50,7 +52,8 @@ def _cannot_listen(settings: Settings, problem: OSError) -> StorageUnavailable:
 
 
 class KafkaListener:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, measures: DoorMeasures) -> None:
+        self.measures = measures
         self._broker = broker
         self._tasks = TaskGroup("kafka")
         self._sessions: dict[Connection, KafkaSession] = {}
@@ -68,10 +71,20 @@ class KafkaListener:
         self.endpoint: Endpoint
         self.address: str
 
+    @property
+    def traffic(self) -> Listener:
+        """Its connections, and what of their requests and replies is in memory."""
+        return self._listener
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """How often each API was asked, by name, but for produces and fetches."""
+        return self._router.requests
+
     async def start(self, port: KafkaPort) -> None:
         """Clients may connect the moment this is called."""
         self.address, self.endpoint = port.address, port.endpoint
-        self._router = Router(self._broker, port.endpoint, self._largest_reply_bytes)
+        self._router = Router(self._broker, port.endpoint, self._largest_reply_bytes, self.measures)
         try:
             await self._listener.start(port.socket)
         except OSError as problem:  # another process was bound to it as well, and began to listen first

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from streamhouse.broker.measures import DoorMeasures
 from streamhouse.model.buffer import Buffer
 
 
 class ReplySender(Protocol):
+    measures: DoorMeasures
+
     def reply_filled(self) -> None:
         """Some reply can be sent, if it is its turn."""
 
 
 class Reply:
-    __slots__ = ("_sender", "buffers")
+    """`received_s`: when the request came, for those who measure."""
+
+    __slots__ = ("_sender", "buffers", "received_s")
 
     def __init__(self, sender: ReplySender) -> None:
         self._sender = sender
         self.buffers: list[Buffer] | None = None
+        self.received_s = 0.0
 
     def fill(self, buffers: list[Buffer]) -> None:
         self.buffers = buffers

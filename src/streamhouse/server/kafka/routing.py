@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from streamhouse.broker.broker import Broker
+from streamhouse.broker.measures import DoorMeasures
+from streamhouse.format.kernel import scan_run
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import MalformedRequest
+from streamhouse.model.errors import CorruptBatch, MalformedRequest
+from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.server.kafka.context import Context, Endpoint
 from streamhouse.server.kafka.handlers import (
     alter_configs,
@@ -45,6 +49,7 @@ from streamhouse.server.kafka.handlers import (
 )
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
 from streamhouse.wire.kafka.messages.api_versions import ApiVersion
+from streamhouse.wire.kafka.messages.fetch import FetchResponse
 from streamhouse.wire.kafka.registry import Api
 
 Handler = Callable[[Context, Any], Awaitable[Any]]
@@ -107,8 +112,13 @@ def _advertised_min(api: Api) -> int:
 
 
 class Router:
-    def __init__(self, broker: Broker, endpoint: Endpoint, largest_reply_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, broker: Broker, endpoint: Endpoint, largest_reply_bytes: Callable[[], int], measures: DoorMeasures
+    ) -> None:
         self.broker = broker
+        self.measures = measures
+        self.requests: Counter[str] = Counter()
+        """By the name of the API; produces are in the measures."""
         self._largest_reply_bytes = largest_reply_bytes
         self.endpoint = endpoint
         self._advertised = _advertised()
@@ -116,10 +126,12 @@ class Router:
     def answer_now(self, header: RequestHeader, buffer: memoryview, end: int, client_host: str) -> list[Buffer] | None:
         """The reply, if it can be given without waiting: a fetch from memory, the versions. Else None."""
         if header.api is fetch.API:
+            begun_s = stopwatch_s()
             request = fetch.decode_request(buffer, header.body_pos, end, header.api_version)
             response = fetch.answer_now(self._context(header, client_host), request)
             if response is None:
                 return None
+            self._note_fetched(response, begun_s)
             body = fetch.encode_response(response, header.api_version)
             return encode_response(header.correlation_id, fetch.API, header.api_version, body)
         if header.api_key == api_versions.API.key:
@@ -132,10 +144,32 @@ class Router:
         route = ROUTES.get(header.api_key)
         if route is None or header.api is None:
             raise MalformedRequest(f"API {header.api_key} is not supported in version {header.api_version}")
+        begun_s = stopwatch_s()
         message = route.api.decode_request(request, header.body_pos, len(request), header.api_version)
         response = await route.handler(self._context(header, client_host), message)
+        if route.api is fetch.API:
+            self._note_fetched(response, begun_s)
+        else:
+            self.requests[route.api.name] += 1
         body = route.api.encode_response(response, header.api_version)
         return encode_response(header.correlation_id, route.api, header.api_version, body)
 
+    def _note_fetched(self, response: FetchResponse, begun_s: float) -> None:
+        measures = self.measures
+        partitions = [partition for topic in response.responses for partition in topic.partitions]
+        parts = [part for each in partitions if isinstance(each.records, list) for part in each.records]
+        measures.fetched_bytes += sum(map(len, parts))
+        measures.fetched_records += _record_count(parts)
+        measures.fetches_refused += bool(response.error_code) or any(partition.error_code for partition in partitions)
+        measures.fetch_seconds.observe(stopwatch_s() - begun_s)
+
     def _context(self, header: RequestHeader, client_host: str) -> Context:
         return Context(self.broker, self.endpoint, header, self._largest_reply_bytes(), client_host)
+
+
+def _record_count(parts: list[Buffer]) -> int:
+    """By the headers of their batches. What is not in order is for the reader to find, and no reason not to answer."""
+    try:
+        return sum(scan_run(part, 0, len(part)).record_count for part in parts)
+    except CorruptBatch:
+        return 0

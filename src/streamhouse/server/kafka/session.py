@@ -14,6 +14,7 @@ from collections.abc import Callable
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
+from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.kafka.handlers import fetch, produce
 from streamhouse.server.kafka.reply import Reply
@@ -48,6 +49,9 @@ class KafkaSession:
         self._all_answered: asyncio.Future[None] | None = None
         self._queue_full = False
         self._too_many_unanswered = False
+        self.measures = router.measures
+        self._received_s = 0.0
+        """When the frames came that are handled now; 0 between them. One look at the clock serves all of them."""
 
     @property
     def is_idle(self) -> bool:
@@ -71,6 +75,7 @@ class KafkaSession:
             self._enqueue(bytes(buffer[start:end]))
 
     def frames_done(self) -> None:
+        self._received_s = 0.0
         self.broker.commit_appends()
 
     def disconnected(self) -> None:
@@ -117,7 +122,7 @@ class KafkaSession:
                 header = decode_request_header(request, 0, len(request))
                 if header.api is produce.API:
                     produce.handle(self, header, request, len(request), owned=False)
-                    self.broker.commit_appends()
+                    self.frames_done()
                     continue
                 await self._until_all_answered()
                 self.connection.write(await self._answer(header, request))
@@ -158,6 +163,9 @@ class KafkaSession:
 
     def expect(self, reply: Reply) -> None:
         """Give a reply the next place in the order."""
+        if not self._received_s:
+            self._received_s = stopwatch_s()
+        reply.received_s = self._received_s
         self._replies.append(reply)
         if len(self._replies) >= _MAX_UNANSWERED_PRODUCES and not self._too_many_unanswered:
             self._too_many_unanswered = True
@@ -173,9 +181,15 @@ class KafkaSession:
         self._sending = False
         replies = self._replies
         buffers: list[Buffer] = []
+        received_s, count, now_s = 0.0, 0, stopwatch_s()
         while replies and (filled := replies[0].buffers) is not None:
             buffers += filled
-            replies.popleft()
+            reply = replies.popleft()
+            if reply.received_s != received_s:
+                self._note_produced(now_s - received_s, count)
+                received_s, count = reply.received_s, 0
+            count += 1
+        self._note_produced(now_s - received_s, count)
         if buffers:
             self.connection.write(buffers)
         if self._too_many_unanswered and len(replies) < _MAX_UNANSWERED_PRODUCES // 2:
@@ -183,6 +197,11 @@ class KafkaSession:
             self.connection.resume()
         if not replies:
             self._note_answered()
+
+    def _note_produced(self, seconds: float, count: int) -> None:
+        """Requests that came together and are answered together took the same time."""
+        if count:
+            self.measures.produce_seconds.observe(seconds, count)
 
     def _note_answered(self) -> None:
         if self._all_answered is not None:

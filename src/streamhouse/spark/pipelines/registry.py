@@ -59,6 +59,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: str = RUNNING
     error: str | None = None
     dead_letters: int = 0
+    dead_letter_topic: str | None = None
     queries: list[QueryState] = []
 
 

@@ -78,6 +78,7 @@ def test_pipelines_are_those_that_this_machine_knows_of(monkeypatch: pytest.Monk
         started_at_ms=1,
         updated_at_ms=2,
         dead_letters=3,
+        dead_letter_topic="orders-dead",
         queries=[QueryState(query="sums", guarantee="exactly once", batch_id=4, lag={"orders/0": 5})],
     )
     with Broker(http=True) as broker:
@@ -87,7 +88,8 @@ def test_pipelines_are_those_that_this_machine_knows_of(monkeypatch: pytest.Monk
             registration.write(run)
             (shown,) = rest.get("pipelines")["pipelines"]
         (left,) = rest.get("pipelines")["pipelines"]
-    assert (shown["name"], shown["state"], shown["dead_letters"]) == ("revenue", "running", 3)
+    assert (shown["name"], shown["state"]) == ("revenue", "running")
+    assert (shown["dead_letters"], shown["dead_letter_topic"]) == (3, "orders-dead")
     assert [(query["query"], query["batch_id"], query["lag"]) for query in shown["queries"]] == [
         ("sums", 4, {"orders/0": 5})
     ]

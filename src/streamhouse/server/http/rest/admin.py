@@ -6,6 +6,7 @@ from __future__ import annotations
 from streamhouse.client.cluster import Cluster
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.cluster import add_cluster
+from streamhouse.server.http.rest.console import add_console
 from streamhouse.server.http.rest.group_sessions import GroupSessions
 from streamhouse.server.http.rest.groups import add_groups
 from streamhouse.server.http.rest.health import add_health
@@ -26,6 +27,7 @@ class RestAdmin:
         add_groups(rest, self._cluster)
         add_members(rest, context, self._sessions)
         add_cluster(rest, context)
+        add_console(rest, context)
         add_health(rest, context)
         add_metrics(rest, context, lambda: len(self._sessions))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -12,6 +13,7 @@ from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.metadata.cluster import AgentRow, Placement, Transfer
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.paging import page
+from streamhouse.server.http.rest.positions import after_name
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.wire.http.rest import cluster as api
 
@@ -79,6 +81,7 @@ _PIPELINE_EXAMPLE = api.PipelineAnswer(
     state="running",
     error=None,
     dead_letters=2,
+    dead_letter_topic="orders-dead",
     queries=[_QUERY_EXAMPLE],
 )
 
@@ -146,8 +149,7 @@ class _ClusterRoutes:
 
     async def leases(self, call: Call) -> api.LeasesAnswer:
         asked: api.LeaseQuery = call.query
-        after_topic, _, after_partition = asked.after.rpartition("/")
-        after = (after_topic, int(after_partition) if after_partition.isascii() and after_partition.isdigit() else -1)
+        after = after_name(asked.after)
         found = (
             placement
             for placement in await self._metadata.list_placements()
@@ -170,25 +172,39 @@ class _ClusterRoutes:
     async def health(self, _: Call) -> api.ClusterHealth:
         state = await self._state()
         transfers = await self._metadata.list_transfers()
-        live = [agent for agent in state.agents if state.state_of(agent) is AgentState.LIVE]
-        leaderless = sum(placement.lease_left_ms <= 0 for placement in state.placements)
-        coordinated = sum(shard.lease_left_ms > 0 for shard in state.shards)
-        is_whole = len(live) == len(state.agents) and not leaderless and coordinated == SHARD_COUNT
+        whole = wholeness_of(state)
         return api.ClusterHealth(
-            status="down" if not live else "ok" if is_whole else "degraded",
+            status=whole.status,
             cluster_id=self._context.broker.identity.cluster_id,
             agents=len(state.agents),
-            live_agents=len(live),
+            live_agents=whole.live_agents,
             topics=len({placement.topic for placement in state.placements}),
             partitions=len(state.placements),
-            partitions_without_leader=leaderless,
+            partitions_without_leader=whole.leaderless,
             shards=SHARD_COUNT,
-            shards_without_coordinator=SHARD_COUNT - coordinated,
+            shards_without_coordinator=whole.uncoordinated,
             transfers_under_way=sum(not transfer.state.is_final for transfer in transfers),
         )
 
     async def _state(self) -> ClusterState:
         return await read_cluster_state(self._metadata, self._context.broker.settings.liveness)
+
+
+class Wholeness(NamedTuple):
+    """What of the cluster is missing: so many partitions have no leader, so many shards no coordinator."""
+
+    status: Literal["ok", "degraded", "down"]
+    live_agents: int
+    leaderless: int
+    uncoordinated: int
+
+
+def wholeness_of(state: ClusterState) -> Wholeness:
+    live = sum(each is AgentState.LIVE for each in state.states().values())
+    leaderless = sum(placement.lease_left_ms <= 0 for placement in state.placements)
+    uncoordinated = SHARD_COUNT - sum(shard.lease_left_ms > 0 for shard in state.shards)
+    is_whole = live == len(state.agents) and not leaderless and not uncoordinated
+    return Wholeness("down" if not live else "ok" if is_whole else "degraded", live, leaderless, uncoordinated)
 
 
 def _agent_answer(agent: AgentRow, state: ClusterState) -> api.AgentAnswer:

@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 
 from streamhouse.server.http.errors import JSON
-from streamhouse.server.http.rest.registry import Operation
+from streamhouse.server.http.rest.registry import NUMBERS, Operation
 from streamhouse.wire.grpc.error_kinds import name_of_kind
 from streamhouse.wire.http.error_statuses import status_of_kind
 from streamhouse.wire.http.rest.problems import PROBLEM_JSON, Problem, title_of
 
 _REF = "#/components/schemas/{name}"
-_NUMBERS = frozenset({"partition"})
 _PATH_PARAMETERS = {
     "topic": "The topic's name",
     "partition": "The partition's number",
+    "base_offset": "The offset that the segment begins at",
     "group": "The consumer group's name",
     "member": "The member's id, as joining answered it",
 }
@@ -78,7 +78,7 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": _PATH_PARAMETERS.get(name, name),
-            "schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1} if name in _NUMBERS else _NAME,
+            "schema": {"type": "integer", "minimum": 0, "maximum": NUMBERS[name]} if name in NUMBERS else _NAME,
         }
         for name in re.findall(r"\{(\w+)\}", path)
     ]

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from streamhouse.broker.records import LATEST
 from streamhouse.cluster.state import leader_of, read_cluster_state, waits_for
 from streamhouse.metadata.cluster import Placement
+from streamhouse.metadata.store import SegmentRow
+from streamhouse.metadata.totals import NOTHING_STORED, StoredSize
 from streamhouse.model.errors import NotFound, NotLeader, Unavailable
 from streamhouse.model.topic import Topic
 from streamhouse.server.doors import DoorContext
@@ -31,8 +33,10 @@ _PARTITION_EXAMPLE = api.PartitionAnswer(
     lease_left_ms=28_700,
     waits_for=None,
     pinned_to=None,
+    segment_count=1,
+    stored_bytes=524_288,
 )
-_SEGMENT_EXAMPLE = api.SegmentAnswer(
+SEGMENT_EXAMPLE = api.SegmentAnswer(
     base_offset=0,
     end_offset=1000,
     record_count=1000,
@@ -69,7 +73,7 @@ def add_partitions(rest: Rest, context: DoorContext) -> None:
         query=api.SegmentPageQuery,
         answer=api.SegmentsAnswer,
         answer_example=api.SegmentsAnswer(
-            topic="orders", partition=0, log_start_offset=0, committed_end=1000, segments=[_SEGMENT_EXAMPLE]
+            topic="orders", partition=0, log_start_offset=0, committed_end=1000, segments=[SEGMENT_EXAMPLE]
         ),
         errors=(NotFound,),
     )
@@ -93,11 +97,17 @@ class _PartitionRoutes:
             lambda each: each.partition.partition,
         )
         ends = await self._high_watermarks(topic, placements)
+        sizes = await self._metadata.stored_sizes(topic.topic_id)
         return api.PartitionsAnswer(
             topic=topic.name,
             partition_count=topic.partition_count,
             partitions=[
-                _answer(placement, node_ids.get(placement.agent_id), end)
+                _answer(
+                    placement,
+                    node_ids.get(placement.agent_id),
+                    end,
+                    sizes.get(placement.partition.partition, NOTHING_STORED),
+                )
                 for placement, end in zip(placements, ends, strict=True)
             ],
             next=following,
@@ -134,26 +144,27 @@ class _PartitionRoutes:
             partition=number,
             log_start_offset=log.log_start_offset,
             committed_end=log.committed_end,
-            segments=[
-                api.SegmentAnswer(
-                    base_offset=row.base_offset,
-                    end_offset=row.end_offset,
-                    record_count=row.record_count,
-                    size_bytes=row.size_bytes,
-                    min_timestamp_ms=row.min_timestamp_ms,
-                    max_timestamp_ms=row.max_timestamp_ms,
-                    epoch=row.epoch,
-                    object_key=row.object_key,
-                    checksum=row.checksum,
-                    created_at_ms=row.created_at_ms,
-                )
-                for row in segments
-            ],
+            segments=[segment_answer(row) for row in segments],
             next=following,
         )
 
 
-def _answer(placement: Placement, node_id: int | None, high_watermark: int) -> api.PartitionAnswer:
+def segment_answer(row: SegmentRow) -> api.SegmentAnswer:
+    return api.SegmentAnswer(
+        base_offset=row.base_offset,
+        end_offset=row.end_offset,
+        record_count=row.record_count,
+        size_bytes=row.size_bytes,
+        min_timestamp_ms=row.min_timestamp_ms,
+        max_timestamp_ms=row.max_timestamp_ms,
+        epoch=row.epoch,
+        object_key=row.object_key,
+        checksum=row.checksum,
+        created_at_ms=row.created_at_ms,
+    )
+
+
+def _answer(placement: Placement, node_id: int | None, high_watermark: int, stored: StoredSize) -> api.PartitionAnswer:
     leader = leader_of(placement)
     return api.PartitionAnswer(
         partition=placement.partition.partition,
@@ -166,4 +177,6 @@ def _answer(placement: Placement, node_id: int | None, high_watermark: int) -> a
         lease_left_ms=max(0, placement.lease_left_ms),
         waits_for=waits_for(placement),
         pinned_to=placement.pinned_to or None,
+        segment_count=stored.segment_count,
+        stored_bytes=stored.size_bytes,
     )

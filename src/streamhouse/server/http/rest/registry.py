@@ -30,7 +30,8 @@ from streamhouse.server.http.rest.problems import problem_response, refuse
 from streamhouse.server.http.rest.query import no_query, query_reader
 
 API = "/api/v1"
-_INT32 = range(2**31)
+NUMBERS = {"partition": 2**31 - 1, "base_offset": 2**63 - 1}
+"""The parts of paths that are numbers from 0 on, and how large each may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class Call:
     def number(self, name: str) -> int:
         """A part of the path that is a number, such as a partition."""
         text = self.path[name]
-        if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) in _INT32):
-            raise InvalidInput(f"{text[:40]!r} is not a {name}", hint="a whole number from 0 on")
+        if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= NUMBERS[name]):
+            raise InvalidInput(f"{text[:40]!r} is not a {name.replace('_', ' ')}", hint="a whole number from 0 on")
         return int(text)
 
 

@@ -47,13 +47,16 @@ _NO_ID = UUID(int=0)
 class PendingProduce:
     """A request whose partitions become durable one by one; the last one sends the reply."""
 
-    __slots__ = ("_broker", "_header", "_reply", "_request", "_unsettled", "outcomes")
+    __slots__ = ("_broker", "_header", "_measures", "_reply", "_request", "_unsettled", "outcomes")
 
-    def __init__(self, header: RequestHeader, request: ProduceRequest, reply: Reply | None, broker: Broker) -> None:
+    def __init__(
+        self, header: RequestHeader, request: ProduceRequest, reply: Reply | None, session: KafkaSession
+    ) -> None:
         self._header = header
         self._request = request
         self._reply = reply
-        self._broker = broker
+        self._broker = session.broker
+        self._measures = session.measures
         self._unsettled = 1
         self.outcomes: list[PartitionOutcome] = []
 
@@ -63,7 +66,12 @@ class PendingProduce:
 
     def settled(self) -> None:
         self._unsettled -= 1
-        if self._unsettled == 0 and self._reply is not None:
+        if self._unsettled:
+            return
+        self._measures.produces_refused += any(outcome.problem is not None for outcome in self.outcomes)
+        if self._reply is None:
+            self._measures.produces_unanswered += 1
+        else:
             self._reply.fill(self._encode())
 
     def _encode(self) -> list[Buffer]:
@@ -181,6 +189,7 @@ class CommonProduce(Reply):
             ]
         )
         body = messages.encode_response(response, self._version)
+        self._sender.measures.produces_refused += 1
         self.fill(encode_response(self._correlation_id, API, self._version, body))
 
 
@@ -196,6 +205,8 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
     produce = CommonProduce(session, version, correlation_id, topic, partition)
     if acks != 0:
         session.expect(produce)
+    else:
+        session.measures.produces_unanswered += 1
     try:
         base_offset, append_time_ms = leader.append(buffer[batch_start:batch_end], header, produce, owned=owned)
     except StreamHouseError as problem:
@@ -203,6 +214,9 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
         if acks == 0:
             session.connection.close()
         return True
+    measures = session.measures
+    measures.produced_records += header.last_offset_delta + 1
+    measures.produced_bytes += batch_end - batch_start
     produce.appended(
         encode_reply(version, correlation_id, topic, partition, base_offset, append_time_ms, leader.log_start_offset)
     )
@@ -219,7 +233,7 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
     reply = Reply(session) if request.acks != 0 else None
     if reply is not None:
         session.expect(reply)
-    pending = PendingProduce(header, request, reply, session.broker)
+    pending = PendingProduce(header, request, reply, session)
     for topic in request.topic_data:
         for data in topic.partition_data:
             outcome = PartitionOutcome(pending)
@@ -251,5 +265,7 @@ def _append(
     batch = data.records
     if not isinstance(batch, memoryview):
         raise CorruptBatch("a partition came without records")
+    end_offset = leader.next_offset
     outcome.appended = broker.produce(leader, batch, outcome, owned=owned)
+    session.measures.produced(leader.next_offset - end_offset, len(batch))
     session.pause_while_full(leader)

@@ -108,6 +108,7 @@ class PipelineAnswer(Struct, frozen=True, kw_only=True):
     error: str | None
     dead_letters: int
     queries: list[PipelineQuery]
+    dead_letter_topic: Annotated[str | None, Meta(description="Where its dead letters are; null if it has none")] = None
 
 
 class PipelinesAnswer(Struct, frozen=True, kw_only=True):

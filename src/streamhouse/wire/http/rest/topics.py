@@ -90,6 +90,8 @@ class PartitionAnswer(Struct, frozen=True, kw_only=True):
     lease_left_ms: int
     waits_for: str | None
     pinned_to: str | None
+    segment_count: int
+    stored_bytes: Annotated[int, Meta(description="Of its segments in the object store")]
 
 
 class PartitionsAnswer(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,53 @@
+"""How much is stored and how far groups are, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.postgres.database import Connection, Database
+from streamhouse.metadata.postgres.partitions import to_partition
+from streamhouse.metadata.totals import GroupPosition, StoredSize
+
+_ALL = "SELECT count(*) AS segments, coalesce(sum(size_bytes), 0)::bigint AS size_bytes FROM segments"
+_BY_PARTITION = """
+    SELECT partition_id, count(*) AS segments, sum(size_bytes)::bigint AS size_bytes
+    FROM segments WHERE topic_id = $1 GROUP BY partition_id
+"""
+_POSITIONS = """
+    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
+    ORDER BY group_id COLLATE "C", topic_id, partition_id LIMIT $1
+"""
+
+
+class PostgresTotals:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def stored_size(self) -> StoredSize:
+        async def work(connection: Connection) -> StoredSize:
+            row = await connection.fetchrow(_ALL)
+            return StoredSize(segment_count=row["segments"], size_bytes=row["size_bytes"])
+
+        return await self._database.transact(work)
+
+    async def stored_sizes(self, topic_id: UUID) -> Mapping[int, StoredSize]:
+        async def work(connection: Connection) -> dict[int, StoredSize]:
+            return {
+                row["partition_id"]: StoredSize(segment_count=row["segments"], size_bytes=row["size_bytes"])
+                for row in await connection.fetch(_BY_PARTITION, topic_id)
+            }
+
+        return await self._database.transact(work)
+
+    async def list_group_positions(self, limit: int) -> list[GroupPosition]:
+        check_count("positions", limit)
+
+        async def work(connection: Connection) -> list[GroupPosition]:
+            return [
+                GroupPosition(group_id=row["group_id"], partition=to_partition(row), offset=row["committed_offset"])
+                for row in await connection.fetch(_POSITIONS, limit)
+            ]
+
+        return await self._database.transact(work)

@@ -1,0 +1,50 @@
+"""How much is stored and how far groups are, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from uuid import UUID
+
+from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.sqlite.database import Database
+from streamhouse.metadata.sqlite.partitions import to_partition
+from streamhouse.metadata.totals import GroupPosition, StoredSize
+
+_BY_PARTITION = "SELECT partition_id, count(*), sum(size_bytes) FROM segments WHERE topic_id = ? GROUP BY partition_id"
+_POSITIONS = """
+    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
+    ORDER BY group_id, topic_id, partition_id LIMIT ?
+"""
+
+
+class SqliteTotals:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def stored_size(self) -> StoredSize:
+        def work(connection: sqlite3.Connection) -> StoredSize:
+            count, size_bytes = connection.execute("SELECT count(*), sum(size_bytes) FROM segments").fetchone()
+            return StoredSize(segment_count=count, size_bytes=size_bytes or 0)
+
+        return await self._database.read(work)
+
+    async def stored_sizes(self, topic_id: UUID) -> Mapping[int, StoredSize]:
+        def work(connection: sqlite3.Connection) -> dict[int, StoredSize]:
+            return {
+                partition: StoredSize(segment_count=count, size_bytes=size_bytes)
+                for partition, count, size_bytes in connection.execute(_BY_PARTITION, (str(topic_id),))
+            }
+
+        return await self._database.read(work)
+
+    async def list_group_positions(self, limit: int) -> list[GroupPosition]:
+        check_count("positions", limit)
+
+        def work(connection: sqlite3.Connection) -> list[GroupPosition]:
+            return [
+                GroupPosition(group_id=group_id, partition=to_partition(topic_id, partition_id), offset=offset)
+                for group_id, topic_id, partition_id, offset in connection.execute(_POSITIONS, (limit,))
+            ]
+
+        return await self._database.read(work)

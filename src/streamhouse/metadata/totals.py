@@ -1,0 +1,41 @@
+"""What those who watch ask of the metadata store: how much there is in the object store, and how far groups are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from streamhouse.model.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSize:
+    """Segments that are committed; what they replaced and nobody has removed yet does not count."""
+
+    segment_count: int
+    size_bytes: int
+
+
+NOTHING_STORED = StoredSize(segment_count=0, size_bytes=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPosition:
+    """What a group has committed of a partition."""
+
+    group_id: str
+    partition: TopicPartition
+    offset: int
+
+
+class TotalsStore(Protocol):
+    async def stored_size(self) -> StoredSize:
+        """Of all topics together. It reads every segment's row, so keep the answer for a while."""
+
+    async def stored_sizes(self, topic_id: UUID) -> Mapping[int, StoredSize]:
+        """By partition; one without segments is left out, and a topic that is gone has none."""
+
+    async def list_group_positions(self, limit: int) -> list[GroupPosition]:
+        """Of all groups, by group id and partition."""

@@ -1,0 +1,1 @@
+"""What a node measures, gathered when Prometheus asks for it."""

@@ -1,0 +1,71 @@
+"""What every metadata store says of how much is stored and how far groups are."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from behaviour.coordinators import at, coordinate
+from behaviour.metadata_stores import AGENT, acquire, make_topic, segment_commit
+from streamhouse.metadata.store import MetadataStore
+from streamhouse.metadata.totals import NOTHING_STORED, GroupPosition, StoredSize
+from streamhouse.model.errors import InvalidInput
+
+
+async def test_nothing_is_stored_at_first(metadata: MetadataStore) -> None:
+    (partition,) = await make_topic(metadata)
+
+    assert await metadata.stored_size() == NOTHING_STORED
+    assert await metadata.stored_sizes(partition.topic_id) == {}
+    assert await metadata.stored_sizes(uuid4()) == {}
+
+
+async def test_segments_count_for_their_partition_and_for_all(metadata: MetadataStore) -> None:
+    first, second, _ = await make_topic(metadata, 3)
+    (other,) = await make_topic(metadata, name="payments")
+    leases = {partition: await acquire(metadata, partition) for partition in (first, second, other)}
+    commits = [
+        segment_commit(leases[first], 0, 10),
+        segment_commit(leases[first], 10, 25),
+        segment_commit(leases[second], 0, 5),
+        segment_commit(leases[other], 0, 1),
+    ]
+    assert await metadata.commit_segments(commits) == [None] * 4
+
+    assert await metadata.stored_sizes(first.topic_id) == {
+        0: StoredSize(segment_count=2, size_bytes=2000),
+        1: StoredSize(segment_count=1, size_bytes=1000),
+    }
+    assert await metadata.stored_size() == StoredSize(segment_count=4, size_bytes=4000)
+
+
+async def test_what_retention_drops_is_stored_no_longer(metadata: MetadataStore) -> None:
+    (partition,) = await make_topic(metadata)
+    lease = await acquire(metadata, partition)
+    await metadata.commit_segments([segment_commit(lease, 0, 10), segment_commit(lease, 10, 20)])
+
+    await metadata.advance_log_start(partition, AGENT, lease.epoch, 10)
+
+    assert await metadata.stored_size() == StoredSize(segment_count=1, size_bytes=1000)
+
+
+async def test_positions_of_all_groups_are_listed_up_to_a_limit(metadata: MetadataStore) -> None:
+    partitions = await make_topic(metadata, 2)
+    for group_id, offset in (("readers", 7), ("Billing", 3)):
+        lease = await coordinate(metadata, group_id)
+        offsets = {each: at(offset) for each in partitions}
+        await metadata.commit_group_offsets(lease, group_id, None, offsets)
+
+    expected = [
+        GroupPosition(group_id=group_id, partition=partition, offset=offset)
+        for group_id, offset in (("Billing", 3), ("readers", 7))
+        for partition in partitions
+    ]
+    assert await metadata.list_group_positions(100) == expected
+    assert await metadata.list_group_positions(3) == expected[:3]
+
+
+async def test_a_limit_that_is_none_is_refused(metadata: MetadataStore) -> None:
+    with pytest.raises(InvalidInput):
+        await metadata.list_group_positions(0)

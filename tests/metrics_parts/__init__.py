@@ -1,0 +1,1 @@
+"""What is exported, and what asks for it."""
