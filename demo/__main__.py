@@ -40,7 +40,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory(prefix="streamhouse-demo-") as directory:
                 _run(Path(directory), arguments.records, console, stays=stays)
     except DemoFailed as problem:
-        Console(stderr=True, highlight=False, markup=False).print(f"the demo failed: {problem}")
+        Console(stderr=True, highlight=False, markup=False).print(f"the demo failed: {problem}", soft_wrap=True)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -1,4 +1,4 @@
-"""The benchmarks of a cluster run: their quick form measures something positive and writes it down."""
+"""The benchmarks of a cluster and of the doors run: their quick form measures something positive and writes it down."""
 
 from __future__ import annotations
 
@@ -17,3 +17,12 @@ def test_a_cluster_is_measured_while_it_gains_and_loses_agents(tmp_path: Path) -
         assert rows[f"WAL objects under load, requests of 100 B, {agents}"]["figure"] > 0
     killed = rows["kill -9, object, leases of 2 s: acknowledged again, p50"]
     assert killed["figure"] >= killed["limit"], "somebody else led while the dead agent's lease ran"
+
+
+def test_every_door_is_measured_beside_another(tmp_path: Path) -> None:
+    done = run_bench(tmp_path, "--only", "doors")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = rows_of(tmp_path)
+    assert len(rows) == 4
+    assert all(row["figure"] > 0 and row["limit"] > 0 for row in rows)

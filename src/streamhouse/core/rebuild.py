@@ -1,8 +1,8 @@
 """Which of the objects in a bucket are the log: decided from their offsets and epochs alone, without the database.
 
-What was ever committed at an epoch ends at or before the first offset of every later epoch, since a new leader goes on
-where the committed log ends. What reaches beyond that was never committed, or others have taken its place: then those
-have the later epoch, or cover exactly the same offsets."""
+What was ever committed at an epoch ends at or before the first offset that a later leader wrote, since it goes on where
+the committed log ends. So of two that start together and lead on differently, the later epoch is the log. Merges hold what
+others hold as well, whether they were committed or not."""
 
 from __future__ import annotations
 
@@ -113,9 +113,15 @@ class Chosen(Generic[AnyExtent]):
 
 
 def choose_segments(found: Sequence[FoundSegment]) -> Chosen[FoundSegment]:
-    """The log's segments: those that end last, and reach back furthest."""
-    alive = _never_superseded(found)
-    return _chosen(_longest_chain(alive), alive)
+    """The log's segments: the chain that ends with the latest epoch, then last.
+
+    None is left out beforehand. A merge that was never committed holds what the log holds, under the epoch of its last
+    segment and from the base of its first: that it is there says nothing about others."""
+    chain = _longest_chain(found)
+    # What an earlier leader left beyond the end was never committed, and so is nothing that is missing.
+    return _chosen(
+        chain, [each for each in found if each.epoch >= chain[-1].epoch or each.base_offset <= chain[-1].end_offset]
+    )
 
 
 def choose_ranges(found: Sequence[FoundRange], *, committed_end: int | None, last_epoch: int) -> Chosen[FoundRange]:
@@ -176,11 +182,12 @@ class _Link(Generic[AnyExtent]):
     before: _Link[AnyExtent] | None
 
 
-def _longest_chain(alive: Sequence[AnyExtent]) -> list[AnyExtent]:
-    """Extents that follow one another: the chain that ends last; of those the one that starts first; then the one with
-    the fewest links, which is what compaction and merging made of the others."""
+def _longest_chain(found: Sequence[AnyExtent]) -> list[AnyExtent]:
+    """Extents that follow one another: the chain whose last one has the latest epoch; of those the one that ends last,
+    then the one that starts first, then the one with the fewest links, which is what compaction and merging made of the
+    others. Up to each of its links it is the best in the same way: where two end together, the later epoch counts."""
     best: dict[int, _Link[AnyExtent]] = {}
-    for each in sorted(alive, key=lambda each: (each.base_offset, each.end_offset)):
+    for each in sorted(found, key=lambda each: (each.base_offset, each.end_offset)):
         before = best.get(each.base_offset)
         link = (
             _Link(each.base_offset, 1, each, None)
@@ -188,11 +195,15 @@ def _longest_chain(alive: Sequence[AnyExtent]) -> list[AnyExtent]:
             else _Link(before.start, before.length + 1, each, before)
         )
         rival = best.get(each.end_offset)
-        if rival is None or (link.start, link.length) < (rival.start, rival.length):
+        if rival is None or _preference(link) < _preference(rival):
             best[each.end_offset] = link
     chain: list[AnyExtent] = []
-    last = best[max(best)] if best else None
+    last = min(best.values(), key=lambda link: (-link.last.epoch, -link.last.end_offset), default=None)
     while last is not None:
         chain.append(last.last)
         last = last.before
     return chain[::-1]
+
+
+def _preference(link: _Link[AnyExtent]) -> tuple[int, int, int]:
+    return -link.last.epoch, link.start, link.length

@@ -82,7 +82,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     return cluster
 
 
-@settings(database=None)
+@settings(database=None, max_examples=400, deadline=None)
 @given(clusters(), st.randoms(use_true_random=False))
 def test_every_committed_offset_is_found_again_with_its_value(cluster: Cluster, chance: Random) -> None:
     found = list(cluster.bucket.values())

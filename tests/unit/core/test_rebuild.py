@@ -63,6 +63,12 @@ def test_a_merged_segment_whose_neighbour_is_gone_does_not_break_the_log() -> No
     assert chosen(*found) == ["0-10-1", "10-20-1", "20-30-1"]
 
 
+def test_merges_that_were_never_committed_leave_older_segments_in_the_log() -> None:
+    """Each has the epoch of its last part and the base of its first, so it seems to begin where its epoch does."""
+    assert chosen(segment(0, 1, 1), segment(0, 2, 2), segment(1, 3, 2)) == ["0-1-1", "1-3-2"]
+    assert chosen(segment(0, 2, 1), segment(2, 3, 2), segment(1, 3, 2)) == ["0-2-1", "2-3-2"]
+
+
 def test_a_gap_is_reported_and_the_newer_part_is_the_log() -> None:
     found = choose_segments([segment(0, 10, 1), segment(20, 30, 1), segment(30, 40, 1)])
 
