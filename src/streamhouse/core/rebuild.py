@@ -1,8 +1,8 @@
 """Which of the objects in a bucket are the log: decided from their offsets and epochs alone, without the database.
 
 What was ever committed at an epoch ends at or before the first offset that a later leader wrote, since it goes on where
-the committed log ends. So of two that start together and lead on differently, the later epoch is the log. Merges hold what
-others hold as well, whether they were committed or not."""
+the committed log ends. So of two that start together and lead on differently, the later epoch is the log. Merges hold
+what others hold as well, whether they were committed or not."""
 
 from __future__ import annotations
 
