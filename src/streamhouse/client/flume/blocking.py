@@ -3,10 +3,8 @@ does the work."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from streamhouse.client.flume.consumer import DEFAULT_MAX_BYTES, AsyncConsumer, Message
 from streamhouse.client.flume.group_consumer import (
@@ -16,25 +14,8 @@ from streamhouse.client.flume.group_consumer import (
 )
 from streamhouse.client.flume.partitioner import Partitioner
 from streamhouse.client.flume.producer import DEFAULT_MAX_IN_FLIGHT, AsyncProducer, ProduceResult
+from streamhouse.client.sync_thread import LoopThread
 from streamhouse.wire.flume.groups import AssignedPartition
-
-Result = TypeVar("Result")
-
-
-class _LoopThread:
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="flume-client", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def stop(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
 
 
 class _Blocking:
@@ -42,7 +23,7 @@ class _Blocking:
 
     def __init__(self, twin: AsyncProducer | AsyncConsumer | AsyncGroupConsumer) -> None:
         self._lifecycle = twin
-        self._thread = _LoopThread()
+        self._thread = LoopThread()
         self._is_closed = False
         try:
             self._thread.run(twin.start())
