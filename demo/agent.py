@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -47,8 +47,9 @@ class Agent:
 
     def wait_ready(self) -> None:
         assert self._process.stdout is not None
-        readable, _, _ = select.select([self._process.stdout], [], [], _READY_SECONDS)
-        line = self._process.stdout.readline() if readable else ""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            line = self._process.stdout.readline() if selector.select(_READY_SECONDS) else ""
         fields = dict(field.partition("=")[::2] for field in line.split()[1:])
         if not line.startswith("ready ") or not {"kafka", "http"} <= fields.keys():
             raise DemoFailed(f"{self.name} did not become ready\n{self.log()}")
