@@ -97,6 +97,8 @@ class Assigner:
         self._tasks = TaskGroup("assigner")
         self._changed = asyncio.Event()
         self._one_round = asyncio.Lock()
+        self._rounds_begun = 0
+        self._last_done = 0
         self._accepted: set[TopicPartition] = set()
         self._to_hand_over = 0
         self.rounds: Counter[str] = Counter(done=0, overtaken=0, failed=0)
@@ -124,8 +126,12 @@ class Assigner:
         self._changed.set()
 
     async def look_now(self) -> None:
-        """A whole round."""
+        """A whole round that began after this was called; those who ask together share it."""
+        asked_after = self._rounds_begun
         async with self._one_round:
+            if self._last_done > asked_after:
+                return
+            self._rounds_begun = this_round = self._rounds_begun + 1
             begun_s = stopwatch_s()
             try:
                 await self._round()
@@ -135,6 +141,7 @@ class Assigner:
             except Exception:
                 self.rounds["failed"] += 1
                 raise
+            self._last_done = this_round
             self.rounds["done"] += 1
             self.round_seconds.observe(stopwatch_s() - begun_s)
 

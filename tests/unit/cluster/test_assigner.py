@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from cluster_parts.agents import LIVENESS_MS, TTL_MS, Agent, Cluster, a_cluster, info
@@ -480,6 +482,43 @@ async def test_many_changes_at_once_are_one_look() -> None:
         await until(lambda: cluster.store.calls[-1] == "list_transfers", "the look is over")
 
         assert cluster.store.calls.count("list_placements") == 1
+
+
+async def test_those_who_ask_together_share_a_look_that_began_after_they_asked() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await a.assigner.start()
+        cluster.store.calls.clear()
+
+        await asyncio.gather(*(a.assigner.look_now() for _ in range(50)))
+
+        # The first one's began before the others had asked; one more serves all of those.
+        assert cluster.store.calls.count("list_placements") == 2
+
+
+async def test_who_asks_while_a_look_is_under_way_gets_the_next_one() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        first = asyncio.create_task(a.assigner.look_now())
+        await until(lambda: "list_placements" in cluster.store.calls, "the first look")
+        await cluster.topic()
+
+        await asyncio.gather(first, a.assigner.look_now())
+
+        assert a.numbers == ALL
+
+
+async def test_a_look_that_failed_is_shared_with_nobody() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        cluster.store.fail("list_placements")
+
+        answers = await asyncio.gather(*(a.assigner.look_now() for _ in range(2)), return_exceptions=True)
+
+        # The second one looks again by itself, and its look succeeds.
+        assert isinstance(answers[0], MetadataUnavailable)
+        assert answers[1] is None
+        assert cluster.store.calls.count("list_placements") == 2
 
 
 async def test_without_any_change_it_looks_from_time_to_time() -> None:

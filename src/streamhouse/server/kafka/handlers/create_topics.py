@@ -4,6 +4,7 @@ The replication factor is accepted and ignored: durability is the object store's
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from streamhouse.model.errors import InvalidInput, StreamHouseError
@@ -29,8 +30,8 @@ _DEFAULT_COUNT = -1
 
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     times_named = Counter(topic.name for topic in request.topics)
-    results = []
-    for asked in request.topics:
+
+    async def create(asked: CreatableTopic) -> CreatableTopicResult:
         try:
             if times_named[asked.name] > 1:
                 raise InvalidInput(f"topic {asked.name!r} is named more than once")
@@ -40,12 +41,12 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
                 {config.name: config.value for config in asked.configs},
                 validate_only=request.validate_only,
             )
-            results.append(_created(context, topic))
         except StreamHouseError as problem:
-            results.append(
-                CreatableTopicResult(name=asked.name, error_code=code_of(problem), error_message=str(problem))
-            )
-    return CreateTopicsResponse(topics=results)
+            return CreatableTopicResult(name=asked.name, error_code=code_of(problem), error_message=str(problem))
+        return _created(context, topic)
+
+    # At once, for then one look at the cluster finds the leaders of all of them.
+    return CreateTopicsResponse(topics=await asyncio.gather(*map(create, request.topics)))
 
 
 def _partition_count(asked: CreatableTopic) -> int | None:
