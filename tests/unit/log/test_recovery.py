@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,6 +144,17 @@ def test_a_header_that_is_not_one_of_ours_stops_recovery(written: Written) -> No
     for header in (b"JUNK" * 8, b"SHWAL\0\0\2" + written.content[8:32]):
         with pytest.raises(CorruptData, match=written.path.name):
             written.recover_with(header + written.content[32:])
+
+
+@pytest.mark.parametrize("at", [0, FILE_HEADER_BYTES + MARK_BYTES], ids=["header", "entry"])
+def test_a_recovery_that_stops_leaves_no_file_open(written: Written, at: int) -> None:
+    damaged = bytearray(written.content)
+    damaged[at] ^= 0xFF
+    with pytest.raises(CorruptData):
+        written.recover_with(bytes(damaged))
+    gc.collect()  # the error's frames had the file's memory
+    # A descriptor may be closed by others while we look.
+    assert written.path not in [fd.readlink() for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
 
 
 def test_a_missing_file_in_the_middle_stops_recovery(tmp_path: Path, event_loop_runner: asyncio.Runner) -> None:
