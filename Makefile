@@ -7,7 +7,7 @@ SOAK_SECONDS ?= 600
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h')
 
 .PHONY: help setup demo serve test test-long soak lint format bench bench-spark bench-console screenshots clean
-.PHONY: system-packages console-packages java
+.PHONY: system-packages java
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,9 +24,6 @@ setup: $(VENV)/.installed ## the virtual environment, with the compiled kernels 
 
 system-packages:
 	tools/install_debian_packages.sh
-
-console-packages:
-	tools/install_debian_packages.sh console
 
 java:
 	tools/install_debian_packages.sh java
@@ -53,10 +50,10 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 test: setup system-packages lint ## everything that must hold
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3
 
-test-long: setup console-packages ## the long sweeps and soaks
-	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests/faults tests/spark \
+test-long: setup system-packages ## the long sweeps and soaks
+	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --timeout 3600 tests/faults tests/spark \
 		tests/console tests/long
 
 soak: setup system-packages ## random faults on a cluster for SOAK_SECONDS (default 600), from SWEEP_SEED
@@ -68,10 +65,10 @@ bench: setup system-packages ## figures, each beside a limit measured in the sam
 bench-spark: setup java ## Spark's source, sink and jobs, each beside a limit measured in the same run
 	$(BIN)/python -m bench.spark
 
-bench-console: setup console-packages ## the console in a browser: first paint with 1,000 topics, a live tail of 5,000 records/s
+bench-console: setup system-packages ## the console in a browser: first paint with 1,000 topics, a live tail of 5,000 records/s
 	$(BIN)/python -m bench.console
 
-screenshots: setup console-packages ## the pictures of the console in docs/screenshots, taken anew
+screenshots: setup system-packages ## the pictures of the console in docs/screenshots, taken anew
 	SCREENSHOTS=docs/screenshots $(BIN)/python -m pytest -n 0 tests/long/test_screenshots.py
 
 clean:

@@ -1,9 +1,10 @@
-"""What every test may ask for: an event loop for `async def` tests, and real servers."""
+"""What every test may ask for, an event loop for `async def` tests and real servers; and which tests run, and when."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,25 @@ import uvloop
 from services.postgres import OwnPostgresServer, PostgresServer, own_postgres_server
 from services.postgres import postgres_server as start_postgres
 from services.seaweed import S3Bucket, SeaweedServer, seaweed_server
+from workers import Shares, longest_first
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shares:
+    return Shares(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`@pytest.mark.long_form("wal")` leaves the variant of a test with that parameter to `make test-long`."""
+    longest_first(items)
+    if "SWEEP" not in os.environ:
+        left_out = [item for item in items if _is_long_form(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_long_form(item: pytest.Item) -> bool:
+    parameters = item.callspec.id.split("-") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else []
+    return any(word in parameters for mark in item.iter_markers("long_form") for word in mark.args)
 
 
 @pytest.fixture(autouse=True)

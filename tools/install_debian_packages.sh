@@ -1,7 +1,6 @@
 #!/bin/sh
-# Installs what the tests' real servers, the fault tools and Spark need, if it is missing; with the argument `java`, only
-# what Spark needs; with `demo`, Spark and PostgreSQL; with `console`, also a browser and Prometheus. Safe to run again and
-# again.
+# Installs what the tests' real servers, the fault tools, the browser and Spark need, if it is missing; with the argument
+# `java`, only what Spark needs; with `demo`, Spark and PostgreSQL. Safe to run again and again.
 set -eu
 
 wanted="${1:-everything}"
@@ -22,13 +21,11 @@ if [ "$wanted" != java ]; then
         packages="$packages postgresql"
     fi
 fi
-if [ "$wanted" = everything ] || [ "$wanted" = console ]; then
+if [ "$wanted" = everything ]; then
     need kcat kcat
     need strace strace
     need faketime faketime
     need ip iproute2
-fi
-if [ "$wanted" = console ]; then
     need chromium "chromium fonts-dejavu-core"
     need promtool prometheus
 fi

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from streamhouse.app import node_defaults
+from streamhouse.app.options import node_defaults
 from streamhouse.cli.settings import flag_name, show_setting, variable_name
 from streamhouse.model.settings import Kind, Settings
 from streamhouse.model.topic import CONFIG_KEYS

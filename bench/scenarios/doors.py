@@ -130,5 +130,5 @@ def _flume_produce(partition: int, value: bytes) -> bytes:
 def _rest_produce(partition: int, values: Sequence[bytes]) -> bytes:
     records = [{"value": value.decode(), "partition": partition} for value in values]
     body = json.dumps({"records": records}).encode()
-    head = f"POST /api/v1/topics/{TOPIC}/records HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    head = f"POST /api/v1/topics/{TOPIC}/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

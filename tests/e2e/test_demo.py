@@ -127,14 +127,6 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(
     assert "\x1b" not in demo[0].stdout
 
 
-def test_without_java_the_pipeline_is_left_out_and_the_demo_says_so(tmp_path: Path) -> None:
-    finished = run_demo("--once", "--records", 100, JAVA_HOME=str(tmp_path))
-
-    assert finished.returncode == 0, finished.stderr
-    assert table_rows(finished.stdout)["pipeline on Spark"] == "left out: there is no Java on this machine"
-    assert "Revenue" not in finished.stdout
-
-
 def test_without_postgresql_one_agent_is_killed_and_comes_back(tmp_path: Path) -> None:
     # What it looks for, in places where it is not.
     hidden = "import services.postgres as p; p._find_binaries = lambda: (_ for _ in ()).throw(RuntimeError('none'))"
@@ -158,6 +150,7 @@ def test_without_postgresql_one_agent_is_killed_and_comes_back(tmp_path: Path) -
 
 
 def test_at_a_terminal_it_stays_until_ctrl_c_and_counts_what_came_meanwhile(tmp_path: Path) -> None:
+    """On a machine without Java, where the pipeline is left out."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         demo_command("--records", 100),
@@ -179,6 +172,8 @@ def test_at_a_terminal_it_stays_until_ctrl_c_and_counts_what_came_meanwhile(tmp_
         process.kill()
         os.close(ours)
     assert re.search(rb"exit code 0 of 2, 1\d\d records in segments", shown), shown.decode()
+    assert b"left out: there is no Java on this machine" in shown
+    assert b"Revenue" not in shown
 
 
 def rest_of(terminal: int) -> bytes:

@@ -90,6 +90,7 @@ def read_all(node: Node, topic: str) -> dict[int, bytes | None]:
 CALLS = [("fdatasync", "EIO"), ("fdatasync", "ENOSPC"), ("pwrite64", "ENOSPC"), ("pwritev", "EIO")]
 
 
+@pytest.mark.long_form("postgres+s3")
 @pytest.mark.parametrize(("call", "error"), CALLS)
 def test_a_disk_that_fails_gets_no_acknowledgement_and_loses_nothing(
     storage: Storage, data_dir: Path, call: str, error: str

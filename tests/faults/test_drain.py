@@ -37,6 +37,7 @@ def test_a_drained_node_has_everything_in_the_object_store(
         assert_rows_and_objects_agree(storage)
 
 
+@pytest.mark.long_form("sqlite+local")
 def test_a_node_drained_under_traffic_loses_nothing(storage: Storage, data_dir: Path) -> None:
     with Node(data_dir, *IN_WAL, *storage.options) as node:
         workload = Workload(node.bootstrap)

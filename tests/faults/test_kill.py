@@ -61,6 +61,7 @@ def moments(storage: Storage, kind: str, directory: Path) -> list[Point]:
     return _recorded[kind]
 
 
+@pytest.mark.long_form("sqlite+local")
 def test_killed_at_any_system_call_it_loses_nothing(
     storage: Storage, data_dir: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -94,6 +95,7 @@ def kill_and_check(point: Point, index: int, storage: Storage, data_dir: Path) -
         node.close()
 
 
+@pytest.mark.long_form("postgres+s3")
 def test_killed_again_while_it_recovers_it_recovers(
     storage: Storage, data_dir: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

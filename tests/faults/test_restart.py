@@ -48,6 +48,7 @@ def drain_and_lose_the_wal(node: Node, storage: Storage) -> None:
 RESTARTS = [crash_with_everything_in_the_wal, crash_with_everything_stored, drain_and_lose_the_wal]
 
 
+@pytest.mark.long_form("postgres+s3")
 @pytest.mark.parametrize("restart", RESTARTS)
 def test_a_producers_retry_after_a_restart_gets_its_first_offset(
     storage: Storage, data_dir: Path, restart: Restart

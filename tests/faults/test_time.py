@@ -27,6 +27,7 @@ def leases_expired(storage: Storage) -> bool:
     return bool(expiry < time.time() * 1000)
 
 
+@pytest.mark.long_form("sqlite+local")
 def test_stopped_for_longer_than_its_lease_it_goes_on_safely(storage: Storage, data_dir: Path) -> None:
     with Node(data_dir, *BRISK, *SHORT_LEASE, *storage.options) as node:
         workload = Workload(node.bootstrap)
@@ -88,6 +89,7 @@ def wait_for_jump(node: Node, seconds: int) -> int:
     return eventually(jumped, f"the node's clock to be off by {seconds} s")
 
 
+@pytest.mark.long_form("sqlite+local")
 def test_a_clock_that_jumps_by_an_hour_either_way_loses_nothing(storage: Storage, data_dir: Path, clock: Clock) -> None:
     with Node(data_dir, *BRISK, *LEASE, *storage.options, env=clock.env) as node:
         create_topic(node.bootstrap, "stamped", 1, message_timestamp_type="LogAppendTime")

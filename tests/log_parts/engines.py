@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from log_parts.batches import header_of
 from log_parts.leaders import Ack
 from log_parts.waiting import until
-from streamhouse.app import node_defaults
+from streamhouse.app.options import node_defaults
 from streamhouse.broker.topics import Topics
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader

@@ -35,7 +35,7 @@ def _examples(count: int) -> settings:
 
 
 @_every_case
-@_examples(10)
+@_examples(5)
 @given(data=st.data())
 def test_a_message_comes_back_as_it_went_in_and_others_write_the_same_bytes(case: Case, data: st.DataObject) -> None:
     message = data.draw(messages(case))

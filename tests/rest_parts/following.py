@@ -89,7 +89,7 @@ class EventReader:
 
 def waiting_readers(broker: Broker) -> int:
     """How many the node keeps places for."""
-    http = broker.node.http
+    http = broker.node.doors.http
     assert http is not None
     assert http._rest is not None
     return http._rest._waiting._waiting

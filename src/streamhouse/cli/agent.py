@@ -48,7 +48,7 @@ def agent(context: click.Context, /, config_file: str | None, **given: str | boo
             raise click.UsageError(f"the options of {command} go behind it", ctx=context)
         return 0
     settings = effective_settings(config_file, given).settings
-    from streamhouse.app import run_agent
+    from streamhouse.app.run import run_agent
 
     return run_agent(settings, announce)
 

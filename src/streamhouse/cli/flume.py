@@ -55,7 +55,7 @@ def broker(port: int, data: Path, host: str, partitions: int) -> int:
       streamhouse flume broker
       streamhouse flume broker --port 9092 --data ./data
     """
-    from streamhouse.app import serve
+    from streamhouse.app.run import serve
     from streamhouse.model.settings import Settings
 
     settings = Settings(

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 import uvloop
 
-from streamhouse.app import objects_url, s3_options
+from streamhouse.app.options import objects_url, s3_options
 from streamhouse.cli.console import print_error
 from streamhouse.cli.maintain_report import print_rebuilt
 from streamhouse.log.data_directory import DataDirectory

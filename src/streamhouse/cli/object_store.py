@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import uvloop
 
-from streamhouse.app import s3_options
+from streamhouse.app.options import s3_options
 from streamhouse.model.errors import NotFound
 from streamhouse.model.settings import Settings
 from streamhouse.objects.open import open_store

@@ -47,6 +47,6 @@ def serve(agents: int, config_file: str | None, **given: str | bool | None) -> i
         from streamhouse.cli.agent_processes import run_agents
 
         return run_agents(settings, agents, announce)
-    from streamhouse.app import serve as serve_node
+    from streamhouse.app.run import serve as serve_node
 
     return serve_node(settings, announce, is_agent=is_agent)

@@ -48,9 +48,7 @@ def recover(directory: Path, replay: Callable[[WalBatch, memoryview, WalFile], N
     return Recovered([span.file for span in spans], end_position)
 
 
-def _replay_span(
-    span: _Span, following: int | None, replay: Callable[[WalBatch, memoryview, WalFile], None]
-) -> int:
+def _replay_span(span: _Span, following: int | None, replay: Callable[[WalBatch, memoryview, WalFile], None]) -> int:
     """Where the entries of the file end that count; `following` is where the next file starts."""
     memory = memoryview(span.memory)
     result = scan_file(memory, span.first)

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import uvloop
 
-from streamhouse.app import Door, Node
+from streamhouse.app.doors import Door
+from streamhouse.app.node import Node
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.settings import Settings
@@ -84,21 +85,21 @@ class Broker:
     @property
     def endpoint(self) -> str:
         """What Spark calls `endpoint`: the URL of the HTTP port."""
-        if self.node.http is None:
+        if self.node.doors.http is None:
             raise RuntimeError("the broker has no HTTP port; start it with http=True")
-        return f"http://{self.node.http.address}"
+        return f"http://{self.node.doors.http.address}"
 
     @property
     def grpc_address(self) -> str:
-        if self.node.grpc is None:
+        if self.node.doors.grpc is None:
             raise RuntimeError("the broker has no gRPC port; start it with grpc=True")
-        return self.node.grpc.address
+        return self.node.doors.grpc.address
 
     @property
     def flume_address(self) -> str:
-        if self.node.flume is None:
+        if self.node.doors.flume is None:
             raise RuntimeError("the broker has no Flume port; start it with flume=True")
-        return self.node.flume.address
+        return self.node.doors.flume.address
 
     @property
     def node(self) -> Node:
@@ -193,9 +194,8 @@ class Broker:
         )
         await node.start()
         self._node = node
-        for name, door in zip(_PORTS, (node.kafka, node.http, node.grpc, node.flume), strict=True):
-            if door is not None:
-                self._ports[name] = int(door.address.rpartition(":")[2])
+        for name, address in node.addresses.items():
+            self._ports[f"{name}_port"] = int(address.rpartition(":")[2])
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_TIMEOUT_S)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from streamhouse.app import Node
+from streamhouse.app.node import Node
 from streamhouse.objects.faulty import FaultyStore, Moment, Operation
 from streamhouse.testing.clock import MovableClock
 

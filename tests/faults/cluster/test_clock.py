@@ -39,6 +39,7 @@ def cluster(
         cluster.assert_verified()
 
 
+@pytest.mark.long_form("wal")
 def test_clocks_that_jump_apart_make_no_second_writer(
     cluster: Cluster, workload: Workload, clocks: list[Clock]
 ) -> None:

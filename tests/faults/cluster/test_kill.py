@@ -120,6 +120,7 @@ def committed_end(cluster: Cluster, topic: str) -> int:
     return int(end)
 
 
+@pytest.mark.long_form("wal")
 def test_all_agents_killed_at_once_come_back_with_everything(cluster: Cluster, workload: Workload) -> None:
     with workload.tail():
         for _ in range(2):

@@ -44,6 +44,7 @@ def wait_registered(cluster: Cluster, agent: Agent, registered: bool) -> None:
     eventually(lambda: bool(cluster.storage.query(rows)) is registered, f"{agent.name} registered: {registered}")
 
 
+@pytest.mark.long_form("wal")
 def test_a_rolling_restart_under_traffic_loses_nothing_and_nobody_waits_long(
     cluster: Cluster, workload: Workload
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_drain_hands_over_without_a_gap_in_leadership(cluster: Cluster, worklo
     workload.assert_holds()
 
 
+@pytest.mark.long_form("object")
 def test_an_operator_drains_an_agent_that_keeps_running(cluster: Cluster, workload: Workload) -> None:
     victim = cluster.leader_of(workload.topic, 0)
     with workload.tail(), Traffic(workload):
@@ -97,6 +99,7 @@ def test_an_operator_drains_an_agent_that_keeps_running(cluster: Cluster, worklo
     workload.assert_holds()
 
 
+@pytest.mark.long_form("object")
 def test_an_operator_moves_a_partition_and_the_records_stay_where_they_are(cluster: Cluster) -> None:
     topic = cluster.new_topic()
     create_topic(cluster.bootstrap, topic, 1)

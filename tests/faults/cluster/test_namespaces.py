@@ -25,6 +25,7 @@ def cluster(tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket, durability: 
         cluster.assert_verified()
 
 
+@pytest.mark.long_form("wal")
 def test_a_network_that_is_cut_anywhere_loses_nothing(cluster: Cluster, workload: Workload) -> None:
     """From the database, from the store, from clients and other agents, and from everything, one after the other."""
     with workload.tail():

@@ -77,6 +77,7 @@ def test_an_agent_without_its_store_acknowledges_only_what_is_safe(
     workload.assert_holds()
 
 
+@pytest.mark.long_form("object")
 def test_an_agent_killed_while_it_is_cut_off_loses_nothing(cluster: Cluster, workload: Workload) -> None:
     """Database and store go first, then the process, with requests under way: half of each step is done."""
     with workload.tail():

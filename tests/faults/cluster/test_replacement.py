@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import confluent_kafka
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from node.cluster import Agent, Cluster
@@ -68,6 +69,7 @@ def consumed(cluster: Cluster, topic: str, count: int) -> list[int]:
         consumer.close()
 
 
+@pytest.mark.long_form("wal")
 def test_any_agent_takes_a_replacement_and_it_outlives_its_leader(cluster: Cluster) -> None:
     topic = filled_topic(cluster)
     leader = cluster.leader_of(topic, 0)

@@ -40,6 +40,7 @@ def cluster(
         cluster.assert_verified()
 
 
+@pytest.mark.long_form("wal")
 def test_a_database_that_restarts_and_a_store_that_fails_lose_nothing(
     cluster: Cluster, workload: Workload, stoppable_postgres: OwnPostgresServer, store: S3Proxy
 ) -> None:

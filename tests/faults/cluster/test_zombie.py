@@ -13,6 +13,7 @@ from node.raw import FETCH_VERSION, PRODUCE_VERSION, RawConnection, build_batch,
 from node.wait import eventually
 
 
+@pytest.mark.long_form("wal")
 def test_paused_for_longer_than_its_lease_it_goes_on_safely(cluster: Cluster, workload: Workload) -> None:
     with workload.tail():
         for number in range(2):
@@ -90,6 +91,7 @@ def test_a_zombie_does_not_tell_an_old_end_as_the_latest(cluster: Cluster) -> No
         assert read(zombie, topic) in (None, {0: b"before", 1: b"successor"})
 
 
+@pytest.mark.long_form("wal")
 def test_all_agents_paused_at_once_go_on_safely(cluster: Cluster, workload: Workload) -> None:
     with workload.tail():
         workload.send_in_flight(300, acknowledged=30)

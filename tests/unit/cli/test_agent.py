@@ -9,7 +9,7 @@ import pytest
 from node.wait import eventually
 from stored_cluster.logs import execute
 from stored_cluster.shell import ClusterShell, meanwhile
-from streamhouse import app
+from streamhouse.app import run as app
 from streamhouse.cli.main import run
 from streamhouse.cli.time_span import show_span
 from streamhouse.model.settings import Settings
@@ -162,7 +162,7 @@ def test_without_a_verb_an_agent_runs_with_its_settings(monkeypatch: pytest.Monk
         given.append(settings)
         return 3
 
-    monkeypatch.setattr(app, "run_agent", run_agent, raising=False)
+    monkeypatch.setattr(app, "run_agent", run_agent)
 
     assert run(["agent", "--agent-id", "a1", "--zone", "eu-1a", "--metadata", "postgresql://host/db"]) == 3
     assert (given[0].agent_id, given[0].zone, given[0].metadata) == ("a1", "eu-1a", "postgresql://host/db")

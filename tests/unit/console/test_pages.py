@@ -33,8 +33,8 @@ _FOREIGN_ADDRESS = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z0-9.-
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     with Broker(http=True) as broker:
-        assert broker.node.http is not None
-        yield broker.node.http.port
+        assert broker.node.doors.http is not None
+        yield broker.node.doors.http.port
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from uuid import UUID
 from log_parts.batches import real
 from log_parts.engines import FaultyMetadata
 from log_parts.waiting import until
-from streamhouse.app import Node
+from streamhouse.app.node import Node
 from streamhouse.broker.produce import produce
 from streamhouse.format.records import decode_records
 from streamhouse.metadata.sqlite.database import Database

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute
 from streamhouse.model.settings import Settings
 from streamhouse.server.http.connection import BoundedConnection, BoundedSocket
 from streamhouse.server.http.errors import router_refusal
+from streamhouse.server.http.own_names import guarded
 from streamhouse.server.http.port import HttpPort, cannot_listen
 from streamhouse.server.tcp import listen
 
@@ -36,7 +37,7 @@ class HttpListener:
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                Starlette(routes=list(routes), exception_handlers={HTTPException: router_refusal}),
+                guarded(Starlette(routes=list(routes), exception_handlers={HTTPException: router_refusal}), settings),
                 http=partial(  # type: ignore[arg-type]
                     BoundedConnection,
                     max_connections=settings.max_connections,

@@ -186,8 +186,8 @@ def test_kafka_goes_on_where_flume_has_committed(broker: Broker, flume: RawFlume
 
 
 def test_a_connection_that_is_gone_leaves_nothing_behind(broker: Broker, topic: str) -> None:
-    assert broker.node.flume is not None
-    tasks = broker.node.flume._tasks
+    assert broker.node.doors.flume is not None
+    tasks = broker.node.doors.flume._tasks
     eventually(lambda: len(tasks) == 0, "what earlier tests left to do")
     with RawFlume(broker.flume_address) as flume:
         flume.produce(topic, b"x")

@@ -175,8 +175,8 @@ def test_what_this_node_stops_leading_is_sent_on_and_not_refused(broker: Broker,
     flume.socket.sendall(
         b"".join(raw.request(raw.PRODUCE, number, raw.produce(topic, b"%d" % number)) for number in range(3))
     )
-    assert broker.node.flume is not None
-    sessions = broker.node.flume._sessions
+    assert broker.node.doors.flume is not None
+    sessions = broker.node.doors.flume._sessions
     eventually(lambda: any(session._is_working for session in list(sessions.values())), "produces that are sent on")
     leader.writable_until_ms = until_ms
     answers = dict(flume.receive() for _ in range(3))

@@ -31,8 +31,8 @@ def connect(broker: Broker) -> Iterator[Callable[[], socket.socket]]:
     opened: list[socket.socket] = []
 
     def connect() -> socket.socket:
-        assert broker.node.http is not None
-        opened.append(socket.create_connection(("127.0.0.1", broker.node.http.port), timeout=HUNG_SECONDS))
+        assert broker.node.doors.http is not None
+        opened.append(socket.create_connection(("127.0.0.1", broker.node.doors.http.port), timeout=HUNG_SECONDS))
         return opened[-1]
 
     yield connect

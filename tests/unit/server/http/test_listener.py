@@ -115,8 +115,8 @@ def test_a_body_that_is_too_large_is_refused_by_its_length_and_by_its_bytes(brok
     [
         b"\x00\x01\x02\r\n\r\n",
         b"GET /" + b"x" * 100_000,
-        b"POST /v1/planning/ranges HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"POST /v1/planning/ranges HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /v1/planning/ranges HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/planning/ranges HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
 def test_bytes_that_are_not_http_end_the_connection_and_nothing_else(
@@ -141,7 +141,7 @@ def _received(connection: socket.socket) -> bytes:
 
 def test_a_client_that_leaves_in_the_middle_of_a_body_disturbs_nobody(broker: Broker, connect: Connect) -> None:
     connection = connect()
-    connection.sendall(b"POST /v1/planning/ranges HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
+    connection.sendall(b"POST /v1/planning/ranges HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
     connection.sendall(b'Content-Length: 100\r\n\r\n{"questions"')
     connection.close()
 
@@ -155,11 +155,11 @@ def impatient() -> Any:
 
 
 def _connect(broker: Broker) -> socket.socket:
-    assert broker.node.http is not None
-    return socket.create_connection(("127.0.0.1", broker.node.http.port), timeout=HUNG_SECONDS)
+    assert broker.node.doors.http is not None
+    return socket.create_connection(("127.0.0.1", broker.node.doors.http.port), timeout=HUNG_SECONDS)
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: x\r\n"])
+@pytest.mark.parametrize("sent", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_connection_that_sends_no_request_is_closed(impatient: Broker, sent: bytes) -> None:
     with _connect(impatient) as connection:
         connection.sendall(sent)
@@ -186,8 +186,8 @@ def test_a_request_that_comes_byte_by_byte_is_not_waited_for_longer_than_one_tha
 
 def test_a_body_that_does_not_come_is_answered_and_the_connection_closed(impatient: Broker) -> None:
     with _connect(impatient) as connection:
-        connection.sendall(b"POST /v1/planning/ranges HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
-        connection.sendall(b"Content-Length: 100\r\n\r\n{")
+        connection.sendall(b"POST /v1/planning/ranges HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 
         answer = connection.recv(2**16)
         assert answer.startswith(b"HTTP/1.1 400")
@@ -199,11 +199,11 @@ def test_a_body_that_does_not_come_is_answered_and_the_connection_closed(impatie
 def test_connections_beyond_the_limit_are_closed_and_others_go_on(impatient: Broker) -> None:
     connections = [_connect(impatient) for _ in range(3)]
     for connection in connections:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(2**16).startswith(b"HTTP/1.1 200")
     with _connect(impatient) as one_more:
         assert is_closed(one_more)
-    connections[0].sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+    connections[0].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert connections[0].recv(2**16).startswith(b"HTTP/1.1 200")
     for connection in connections:
         connection.close()
@@ -230,7 +230,7 @@ def test_a_restart_is_on_the_same_port_and_clients_go_on() -> None:
 
 def test_a_drain_finishes_what_was_received() -> None:
     with Broker(http=True) as broker:
-        http, objects = broker.node.http, broker._objects
+        http, objects = broker.node.doors.http, broker._objects
         assert http is not None
         broker._run(objects.create("segments/slow", [b"content"]))
         hold = objects.hold(Operation.HEAD)

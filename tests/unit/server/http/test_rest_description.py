@@ -35,7 +35,7 @@ def document(rest: RestCaller) -> Any:
 
 @pytest.fixture
 def operations(broker: Broker) -> tuple[Operation, ...]:
-    http = broker.node.http
+    http = broker.node.doors.http
     assert http is not None
     assert http._rest is not None
     return http._rest.operations

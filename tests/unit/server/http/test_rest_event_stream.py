@@ -220,12 +220,12 @@ def test_who_does_not_read_is_hung_up_on_and_others_go_on(impatient: Broker) -> 
     rest = RestCaller(impatient.endpoint)
     for _ in range(24):
         store(rest, "orders", "x" * 900_000)
-    assert impatient.node.http is not None
+    assert impatient.node.doors.http is not None
     with socket.socket() as lazy, EventReader(impatient.endpoint, "orders", "from=earliest") as reader:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.settimeout(HUNG_SECONDS)
-        lazy.connect(("127.0.0.1", impatient.node.http.port))
-        lazy.sendall(f"GET {API}/topics/orders/stream?from=earliest HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        lazy.connect(("127.0.0.1", impatient.node.doors.http.port))
+        lazy.sendall(f"GET {API}/topics/orders/stream?from=earliest HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         wait_for_readers(impatient, 2)
 
         assert len(reader.values(24)) == 24

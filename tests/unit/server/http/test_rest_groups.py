@@ -162,13 +162,13 @@ def test_who_hangs_up_during_a_poll_does_not_lose_its_records(
     body = json.dumps({"max_wait_ms": LONG_MS}).encode()
     connection = connect()
     connection.sendall(
-        f"POST {API}/{member.path}/poll HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        f"POST {API}/{member.path}/poll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
     _wait_for_poll(broker, member)
     connection.close()
-    connections = broker.node.http._listener._server.server_state.connections
+    connections = broker.node.doors.http._listener._server.server_state.connections
     eventually(lambda: not connections, "the end of the connection")
     send(broker, topic, partition=0, count=2)
     assert member.read(2) == [(0, 0), (0, 1)]
@@ -332,6 +332,6 @@ def test_a_hostile_group_name_finds_nothing_and_breaks_nothing(rest: RestCaller,
 
 
 def _wait_for_poll(broker: Broker, member: Member) -> None:
-    sessions = broker.node.http._rest._admin._sessions._sessions
+    sessions = broker.node.doors.http._rest._admin._sessions._sessions
     (session,) = (each for (_, member_id), each in sessions.items() if member_id == member.joined["member_id"])
     eventually(session.consumer._polling.locked, "the poll")

@@ -181,7 +181,7 @@ def test_a_request_that_is_not_one_is_refused(rest: RestCaller, topic: str, body
 def test_a_body_that_is_not_json_is_refused(rest: RestCaller, connect: Connect, topic: str, body: bytes) -> None:
     connection = connect()
     connection.sendall(
-        f"POST {API}/topics/{topic}/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"POST {API}/topics/{topic}/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
@@ -197,7 +197,7 @@ def test_values_that_are_not_utf8_are_refused_each_for_itself(rest: RestCaller, 
     body = b'{"records": [{"value": "\xff", "partition": 0}, {"value": "a", "partition": 0}]}'
     connection = connect()
     connection.sendall(
-        f"POST {API}/topics/{topic}/records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"POST {API}/topics/{topic}/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
@@ -332,7 +332,7 @@ def test_a_node_that_ends_answers_those_who_wait() -> None:
         answers: list[Any] = []
         reader = threading.Thread(target=lambda: answers.append(read(rest, "orders", "max_wait_ms=30000")))
         reader.start()
-        api = broker.node.http._rest  # type: ignore[union-attr]
+        api = broker.node.doors.http._rest  # type: ignore[union-attr]
         eventually(lambda: api._waiting._waiting == 1, "the reader to wait")
         broker.stop()
         reader.join()
@@ -347,7 +347,7 @@ def test_readers_beyond_the_limit_are_told_to_come_again(monkeypatch: pytest.Mon
         rest = RestCaller(broker.endpoint)
         reader = threading.Thread(target=read, args=(rest, "orders", "max_wait_ms=30000"))
         reader.start()
-        api = broker.node.http._rest  # type: ignore[union-attr]
+        api = broker.node.doors.http._rest  # type: ignore[union-attr]
         eventually(lambda: api._waiting._waiting == 1, "the reader to wait")
 
         rest.refused(503, "unavailable", "GET", "topics/orders/partitions/0/records?max_wait_ms=10")

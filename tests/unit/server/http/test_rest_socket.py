@@ -179,13 +179,13 @@ def test_who_does_not_read_is_hung_up_on(impatient: Broker) -> None:
     rest = RestCaller(impatient.endpoint)
     for _ in range(24):
         rest.post("topics/orders/records", {"records": [{"value": "x" * 900_000}]})
-    assert impatient.node.http is not None
+    assert impatient.node.doors.http is not None
     with socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.settimeout(HUNG_SECONDS)
-        lazy.connect(("127.0.0.1", impatient.node.http.port))
+        lazy.connect(("127.0.0.1", impatient.node.doors.http.port))
         lazy.sendall(
-            f"GET {API}/topics/orders/ws?from=earliest HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
+            f"GET {API}/topics/orders/ws?from=earliest HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
             "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
         )

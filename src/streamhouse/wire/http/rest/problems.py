@@ -12,8 +12,10 @@ from streamhouse.wire.http.error_statuses import status_of
 
 PROBLEM_JSON = "application/problem+json"
 FOREIGN_ORIGIN = "foreign-origin"
-"""A page of another site asked: the one kind that only HTTP knows."""
-CODES = (*kind_names(), FOREIGN_ORIGIN)
+"""A page of another site asked. This kind and the next one only HTTP knows."""
+FOREIGN_HOST = "foreign-host"
+"""A port of this machine alone was called by a name that is not this machine's."""
+CODES = (*kind_names(), FOREIGN_ORIGIN, FOREIGN_HOST)
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,24 +1,18 @@
-"""The composition root: builds a node from its settings, starts it, and stops it in reverse."""
+"""A node: built from its settings, started, and stopped in reverse."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import signal
-import sys
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import quote
 from uuid import UUID
 
-import uvloop
-
+from streamhouse.app.doors import Door, Doors
+from streamhouse.app.options import is_shared, metadata_url, node_defaults, objects_url, s3_options
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
 from streamhouse.broker.forwarding import Forwarder
 from streamhouse.broker.local_peer import LocalPeer
@@ -40,7 +34,7 @@ from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
-from streamhouse.metadata.cluster import AgentInfo, AgentRow
+from streamhouse.metadata.cluster import AgentInfo
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StreamHouseError
@@ -49,10 +43,8 @@ from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic, effective_config, parse_log_config
 from streamhouse.objects.measured import MeasuredStore, measured
 from streamhouse.objects.open import open_store
-from streamhouse.objects.s3 import S3Options
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock, SystemClock
-from streamhouse.runtime.logs import configure_logs
 from streamhouse.runtime.loop_delay import watch_loop
 from streamhouse.runtime.measures import Histogram
 from streamhouse.runtime.tasks import TaskGroup
@@ -60,25 +52,10 @@ from streamhouse.runtime.tracing import open_tracing
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.kafka.listener import KafkaListener, KafkaPort, bind_kafka_port
 from streamhouse.server.metrics.node import NodeMeasures
-from streamhouse.server.tcp import Listener
 from streamhouse.spark.pipelines.registry import Registry, state_directory
-
-if TYPE_CHECKING:
-    from streamhouse.server.flume.listener import FlumeListener, FlumePort
-    from streamhouse.server.grpc.node import GrpcPort
-    from streamhouse.server.http.node import HttpDoor
 
 _log = logging.getLogger(__name__)
 _LINGER_MS = 500
-
-
-class Door(Enum):
-    """The ways in besides Kafka's, which every node has. What a door needs is imported when it is opened, for that
-    takes longer than to start a node."""
-
-    HTTP = "http"
-    GRPC = "grpc"
-    FLUME = "flume"
 
 
 class Node:
@@ -103,11 +80,11 @@ class Node:
         self._objects = objects
         self._durable = durable and is_agent
         self._is_agent = is_agent
-        self._opens = frozenset(opens)
+        self.doors = Doors(settings, opens)
         self._stack = AsyncExitStack()
         self._heartbeats = TaskGroup("heartbeats")
         self._watching = TaskGroup("watching")
-        self._doors = door_measures()
+        self._door_measures = door_measures()
         self._loop_delay_seconds = Histogram()
         self._store: MeasuredStore
         self._membership: Membership | None = None
@@ -119,10 +96,6 @@ class Node:
         self._local: LocalPeer
         self._peers = Peers(self._connect_peer)
         self._context: DoorContext
-        self.http: HttpDoor | None = None
-        self.grpc: GrpcPort | None = None
-        self.flume: FlumeListener | None = None
-        self._flume_port: FlumePort | None = None
         self.forwarder: Forwarder
         self.engine: LogEngine
         self.broker: Broker
@@ -153,7 +126,6 @@ class Node:
         )
         port = bind_kafka_port(settings)
         self._stack.callback(port.socket.close)
-        self._bind_doors()
         self.engine = LogEngine(
             settings=settings,
             agent_id=agent_id,
@@ -166,6 +138,8 @@ class Node:
             new_leader=self._leader_maker(),
         )
         self._stack.push_async_callback(self.engine.abort)
+        self._stack.push_async_callback(self.doors.close)
+        self.doors.bind()
         self._groups = self._make_groups(agent_id, metadata)
         self._descriptors = TopicDescriptors(objects, self._clock, leads=self._leads_first_partition)
         self._stack.push_async_callback(self._descriptors.close)
@@ -195,10 +169,12 @@ class Node:
             groups=self._groups,
             nodes=Nodes(self._view),
         )
-        self.kafka = KafkaListener(self.broker, self._doors["kafka"])
+        self.kafka = KafkaListener(self.broker, self._door_measures["kafka"])
         self._make_forwarder()
         self._context = self._door_context(metadata, port)
-        await self._open_grpc()
+        await self.doors.listen_for_peers(
+            self._context, self._local, self._peers, is_shared=self._is_agent and is_shared(settings)
+        )
         if self._is_agent:
             self._membership = Membership(
                 store=metadata,
@@ -216,7 +192,7 @@ class Node:
             shards=self._groups,
             clock=self._clock,
             interval_ms=settings.rebalance,
-            nudge=self._nudge,
+            nudge=self.doors.nudge,
         )
         await self._topics.refresh()
         await self.engine.start(self._topics)
@@ -225,23 +201,9 @@ class Node:
             lambda: self._topics, interval_ms=settings.retention_interval, check_ms=settings.garbage_grace
         )
         await self.kafka.start(port)
-        await self._open_doors(objects)
+        await self.doors.open(self._context, self.forwarder, objects)
 
-    # --- doors ---
-
-    def _bind_doors(self) -> None:
-        """So that a port which is taken is known before anything is led."""
-        if Door.HTTP in self._opens:
-            from streamhouse.console.pages import console_routes
-            from streamhouse.server.http.node import HttpDoor
-
-            self.http = HttpDoor(self.settings, console_routes())
-            self._stack.push_async_callback(self.http.close)
-        if Door.FLUME in self._opens:
-            from streamhouse.server.flume.listener import bind_flume_port
-
-            self._flume_port = bind_flume_port(self.settings)
-            self._stack.callback(self._flume_port.socket.close)
+    # --- parts ---
 
     def _door_context(self, metadata: MetadataStore, port: KafkaPort) -> DoorContext:
         (kafka,) = parse_bootstrap(port.address)
@@ -268,51 +230,15 @@ class Node:
 
     def _measures(self) -> NodeMeasures:
         return NodeMeasures(
-            doors=self._doors,
+            doors=self._door_measures,
             objects=self._store.measures,
             loop_delay_seconds=self._loop_delay_seconds,
             engine=self.engine,
             view=self._view,
             assigner=lambda: self._assigner,
-            listeners=self._listeners,
+            listeners=lambda: {"kafka": self.kafka.traffic, **self.doors.traffic},
             kafka_requests=lambda: self.kafka.requests,
         )
-
-    def _listeners(self) -> dict[str, Listener]:
-        """Those whose connections are our own to count."""
-        flume = {} if self.flume is None else {"flume": self.flume.traffic}
-        return {"kafka": self.kafka.traffic, **flume}
-
-    async def _open_grpc(self) -> None:
-        """Before the node registers: the others are told where it is."""
-        is_for_others = self._is_agent and is_shared(self.settings)
-        if Door.GRPC not in self._opens and not is_for_others:
-            return
-        from streamhouse.server.grpc.node import GrpcPort
-
-        self.grpc = GrpcPort(
-            self.settings,
-            local=self._local,
-            peers=self._peers,
-            context=self._context.at("grpc") if Door.GRPC in self._opens else None,
-            is_shared=is_for_others,
-        )
-        self._stack.push_async_callback(self.grpc.close)
-        await self.grpc.start()
-
-    async def _open_doors(self, objects: ObjectStore) -> None:
-        if self.http is not None:
-            await self.http.start(self._context.at("http"), self.forwarder, objects, objects_url(self.settings))
-        if self.grpc is not None:
-            self.grpc.begin_serving()
-        if self._flume_port is not None:
-            from streamhouse.server.flume.listener import FlumeListener
-
-            self.flume = FlumeListener(self._context.at("flume"))
-            self._stack.push_async_callback(self.flume.close)
-            await self.flume.start(self._flume_port)
-
-    # --- parts ---
 
     def _make_forwarder(self) -> None:
         self._local = LocalPeer(self.broker, flush=self.engine.uploader.flush, nudge_transfers=self._look_again)
@@ -352,7 +278,8 @@ class Node:
 
     def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
         settings = self.settings
-        address = f"{port.endpoint.host}:{self.grpc.port}" if self.grpc is not None and is_shared(settings) else ""
+        grpc = self.doors.grpc
+        address = f"{port.endpoint.host}:{grpc.port}" if grpc is not None and is_shared(settings) else ""
         return AgentInfo(
             agent_id=agent_id,
             address=address,
@@ -406,18 +333,13 @@ class Node:
             _log.warning("a new topic has no leaders yet: %s", problem)
             self._assigner.wake()
 
-    def _nudge(self, agent: AgentRow) -> None:
-        if self.grpc is not None:
-            self.grpc.nudge(agent)
-
     def _look_again(self) -> None:
         self._assigner.wake()
 
     @property
-    def ready_line(self) -> str:
-        """What is open, for whoever started the process and waits for it."""
-        doors = {"kafka": self.kafka, "http": self.http, "grpc": self.grpc, "flume": self.flume}
-        return " ".join(["ready", *(f"{name}={door.address}" for name, door in doors.items() if door is not None)])
+    def addresses(self) -> dict[str, str]:
+        """What is open, and where."""
+        return {"kafka": self.kafka.address, **self.doors.addresses}
 
     # --- ending ---
 
@@ -430,9 +352,7 @@ class Node:
                 await self._clock.sleep_ms(_LINGER_MS)
         await self._assigner.stop()
         # Those first whose members and readers are clients of this node's own Kafka port, and leave their groups by it.
-        for door in (self.http, self.grpc, self.flume):
-            if door is not None:
-                await door.drain()
+        await self.doors.drain()
         await self._groups.stop()
         await self.kafka.drain()
         await self.engine.stop()
@@ -443,14 +363,12 @@ class Node:
 
     async def kill(self) -> None:
         """End as a crash would, with nothing finished or flushed."""
-        for door in (self.http, self.grpc, self.flume, self.kafka):
-            if door is not None:
-                await door.close()
+        await self.doors.close()
+        await self.kafka.close()
         await self._stack.aclose()
 
     async def _open_metadata(self, settings: Settings) -> MetadataStore:
-        url = settings.metadata or f"sqlite:{quote(settings.data_dir)}/metadata.db"
-        metadata = await open_metadata(url, self._clock)
+        metadata = await open_metadata(metadata_url(settings), self._clock)
         self._stack.push_async_callback(metadata.close)
         return metadata
 
@@ -461,61 +379,3 @@ class Node:
 
     def _log_config(self, topic: Topic) -> LogConfig:
         return parse_log_config(effective_config(topic.config, node_defaults(self.settings)))
-
-
-def is_shared(settings: Settings) -> bool:
-    """Whether other agents may be on the same metadata."""
-    return settings.metadata.startswith("postgres")
-
-
-def objects_url(settings: Settings) -> str:
-    return settings.objects or f"file:{quote(settings.data_dir)}/objects"
-
-
-def node_defaults(settings: Settings) -> dict[str, str]:
-    """The topic configs that are settings of the node."""
-    return {
-        "max.message.bytes": str(settings.max_message_bytes),
-        "retention.ms": str(settings.retention_ms),
-        "segment.bytes": str(settings.segment_bytes),
-        "segment.ms": str(settings.segment_age),
-        "streamhouse.durability": settings.durability or "wal",
-    }
-
-
-def s3_options(settings: Settings) -> S3Options:
-    return S3Options(
-        endpoint=settings.s3_endpoint,
-        region=settings.s3_region or "us-east-1",
-        access_key_id=settings.s3_access_key_id,
-        secret_access_key=settings.s3_secret_access_key,
-        session_token=settings.s3_session_token,
-        path_style=settings.s3_path_style,
-    )
-
-
-def serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True) -> int:
-    """Run a node until SIGTERM or SIGINT; blocking."""
-    configure_logs(settings, sys.stderr)
-    return uvloop.run(_serve(settings, announce, is_agent=is_agent))
-
-
-def run_agent(settings: Settings, announce: Callable[[str], None]) -> int:
-    """Run an agent alone: on shared metadata its records are safe from the loss of its machine by default."""
-    if not settings.durability and is_shared(settings):
-        settings = replace(settings, durability="object")
-    return serve(settings, announce)
-
-
-async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    node = Node(settings, is_agent=is_agent, opens=list(Door))
-    await node.start()
-    announce(node.ready_line)
-    await stop.wait()
-    _log.info("draining")
-    await node.drain()
-    return 0

@@ -1,0 +1,1 @@
+"""The composition root: nodes, and processes that run one."""

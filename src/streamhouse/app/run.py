@@ -1,0 +1,48 @@
+"""A node as a process: until somebody asks it to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import uvloop
+
+from streamhouse.app.doors import Door
+from streamhouse.app.node import Node
+from streamhouse.app.options import is_shared
+from streamhouse.model.settings import Settings
+from streamhouse.runtime.logs import configure_logs
+
+_log = logging.getLogger(__name__)
+
+
+def serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True) -> int:
+    """Run a node until SIGTERM or SIGINT; blocking."""
+    configure_logs(settings, sys.stderr)
+    return uvloop.run(_serve(settings, announce, is_agent=is_agent))
+
+
+def run_agent(settings: Settings, announce: Callable[[str], None]) -> int:
+    """Run an agent alone: on shared metadata its records are safe from the loss of its machine by default."""
+    if not settings.durability and is_shared(settings):
+        settings = replace(settings, durability="object")
+    return serve(settings, announce)
+
+
+async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node = Node(settings, is_agent=is_agent, opens=list(Door))
+    await node.start()
+    # For whoever started the process and waits for it.
+    announce(" ".join(["ready", *(f"{name}={address}" for name, address in node.addresses.items())]))
+    await stop.wait()
+    _log.info("draining")
+    await node.drain()
+    return 0
