@@ -39,7 +39,7 @@ class Pipeline:
     """Starts when made."""
 
     def __init__(self, endpoints: str, directory: Path, state_dir: Path) -> None:
-        self.lake = directory / "lake" / "sales"
+        self.lake = directory / "lake" / "revenue"
         self._has_result = threading.Event()
         self._began = time.perf_counter()
         self._read: Counter[str] = Counter()

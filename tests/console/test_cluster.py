@@ -42,6 +42,7 @@ def test_the_ring_the_agents_and_the_leases_are_shown(viewer: Viewer, store: Sho
     [agent] = store.rest.get("agents")["agents"]
     viewer.go("#/cluster")
     expect(viewer.page.get_by_role("img", name=re.compile("Hash ring: 1 of 1 agents live"))).to_be_visible()
+    expect(viewer.page.get_by_role("group", name="Agents on the ring")).to_have_text(agent["agent_id"])
     expect(viewer.row("agents", agent["agent_id"])).to_contain_text("live")
     viewer.page.get_by_role("searchbox", name="Search leases").fill(f"{ORDERS}/")
     expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(agent["agent_id"])

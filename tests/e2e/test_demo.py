@@ -101,10 +101,19 @@ def test_the_pipeline_runs_on_while_the_agent_is_lost(demo: tuple[subprocess.Com
     assert rows["its results"] == "topic and Delta table are equal to what the orders say, dead letters: 0"
 
 
-def test_the_delta_table_has_each_sale_once(demo: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_the_delta_table_has_the_revenue_of_every_minute_once(
+    demo: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
     orders = [json.loads(event.value) for event in make_orders(RECORDS)]
-    sold = DeltaTable(demo[1] / "lake" / "sales").to_pyarrow_table(columns=["order_id"])["order_id"].to_pylist()
-    assert sorted(sold) == [order["order_id"] for order in orders if order["status"] != "cancelled"]
+    expected = Counter(
+        (order["placed_at"][: len("2026-11-01T08:00")], order["country"], order["currency"])
+        for order in orders
+        if order["status"] != "cancelled"
+    )
+    rows = DeltaTable(demo[1] / "lake" / "revenue").to_pyarrow_table().to_pylist()
+    found = {(row["minute"].strftime("%Y-%m-%dT%H:%M"), row["region"], row["currency"]): row["orders"] for row in rows}
+    assert found == expected
+    assert len(rows) == len(expected)
 
 
 def test_the_revenue_of_every_region_is_shown(demo: tuple[subprocess.CompletedProcess[str], Path]) -> None:

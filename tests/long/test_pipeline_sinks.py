@@ -64,6 +64,26 @@ def test_a_delta_batch_is_committed_once_and_leaves_no_files_when_it_is_not(
         writer.shape(spark.range(1))
 
 
+def test_in_complete_mode_a_result_takes_the_place_of_the_one_before_once(spark: SparkSession, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    from streamhouse.spark.pipelines.sinks.delta import DeltaWriter
+
+    table = tmp_path / "table"
+    common = {**_COMMON, "mode": OutputMode.COMPLETE}
+    writer = DeltaWriter(DeltaSink(**common, table=str(table), options={}))
+
+    def ids_after(rows: DataFrame, number: int) -> list[int]:
+        writer.write(rows, batch(number))
+        return sorted(DeltaTable(table).to_pyarrow_table().column("id").to_pylist())
+
+    assert ids_after(numbers(spark, 0, 10), 0) == list(range(10))
+    assert ids_after(numbers(spark, 5, 8), 1) == [5, 6, 7]
+    assert ids_after(numbers(spark, 0, 10), 0) == [5, 6, 7], "a batch that comes late changes nothing"
+    assert ids_after(numbers(spark, 0, 0), 2) == []
+    assert ids_after(numbers(spark, 3, 4), 3) == [3]
+
+
 def test_a_delta_table_can_be_on_s3(spark: SparkSession, s3_bucket: S3Bucket) -> None:
     from deltalake import DeltaTable
 

@@ -105,7 +105,7 @@ def test_the_pictures_of_the_docs_can_be_taken(browser: Browser, shop: Shop, tmp
 def take_wide(browser: Browser, shop: Shop, directory: Path) -> None:
     with viewing(browser, shop.http) as viewer:
         viewer.go("#/")
-        wait_for_chart(viewer)
+        wait_for_chart(viewer, "/overview")
         take(viewer, directory, "overview")
         viewer.go("#/topics")
         expect(viewer.row("Topics", ORDERS)).to_be_visible()
@@ -116,6 +116,7 @@ def take_wide(browser: Browser, shop: Shop, directory: Path) -> None:
         take(viewer, directory, "message")
         viewer.go("#/groups/billing")
         expect(viewer.table("members").locator("tbody tr")).to_have_count(1)
+        wait_for_chart(viewer, "/groups/billing")
         take(viewer, directory, "group")
         viewer.go(f"#/storage/{ORDERS}/{partition_in_segments(shop)}")
         viewer.table("segments").locator("tbody tr").first.click()
@@ -148,14 +149,14 @@ def take_narrow(browser: Browser, shop: Shop, directory: Path) -> None:
         take(viewer, directory, "phone")
 
 
-def wait_for_chart(viewer: Viewer) -> None:
+def wait_for_chart(viewer: Viewer, asked: str) -> None:
     """Until there is a line to see, which takes a few answers of the node."""
     answers: list[str] = []
     viewer.page.on("response", lambda response: answers.append(response.url))
 
     def has_line() -> bool:
         viewer.page.wait_for_timeout(500)
-        return sum(url.endswith("/overview") for url in answers) >= POINTS_OF_A_CHART
+        return sum(url.endswith(asked) for url in answers) >= POINTS_OF_A_CHART
 
     eventually(has_line, "the line of a chart")
 

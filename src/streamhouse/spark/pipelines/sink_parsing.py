@@ -25,6 +25,7 @@ from streamhouse.spark.pipelines.places import place
 
 _CONSOLE_ROWS = 20
 _APPEND_ONLY = (OutputMode.APPEND,)
+_WHOLE_RESULTS = (OutputMode.APPEND, OutputMode.COMPLETE)
 _ALL_MODES = tuple(OutputMode)
 
 
@@ -117,7 +118,7 @@ def _listed(modes: tuple[OutputMode, ...]) -> str:
 _ABILITIES: Mapping[str, _Ability] = {
     "topic": _Ability(modes=_ALL_MODES, guarantee=Guarantee.EXACTLY_ONCE, parse=_topic),
     "parquet": _Ability(modes=_APPEND_ONLY, guarantee=Guarantee.EXACTLY_ONCE, parse=_parquet),
-    "delta": _Ability(modes=_APPEND_ONLY, guarantee=Guarantee.EXACTLY_ONCE, parse=_delta),
+    "delta": _Ability(modes=_WHOLE_RESULTS, guarantee=Guarantee.EXACTLY_ONCE, parse=_delta),
     "iceberg": _Ability(modes=_APPEND_ONLY, guarantee=Guarantee.EXACTLY_ONCE, parse=_iceberg),
     "postgres": _Ability(modes=_ALL_MODES, guarantee=Guarantee.EXACTLY_ONCE, parse=_postgres),
     "console": _Ability(modes=_ALL_MODES, guarantee=Guarantee.AT_LEAST_ONCE, parse=_console),

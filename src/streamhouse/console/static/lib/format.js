@@ -10,6 +10,9 @@ const isKnown = (value) => value !== null && value !== undefined && !Number.isNa
 /** 12,345 */
 export const count = (value) => (isKnown(value) ? whole.format(value) : NONE);
 
+/** 12,345 groups, or 1 group */
+export const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
 /** 12.3K, where there is little room */
 export const brief = (value) => (isKnown(value) ? short.format(value) : NONE);
 

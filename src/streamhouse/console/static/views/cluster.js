@@ -6,7 +6,7 @@ import { clock, count, duration } from "../lib/format.js";
 import { every } from "../lib/live.js";
 import { pageHead } from "../lib/page.js";
 import { table } from "../lib/table.js";
-import { AGENT_COLUMNS, LEASE_COLUMNS, TRANSFER_COLUMNS } from "./cluster/columns.js";
+import { AGENT_COLUMNS, LEASE_COLUMNS, TRANSFER_COLUMNS, agentName } from "./cluster/columns.js";
 import { RingDrawing } from "./cluster/ring_drawing.js";
 import { ClusterWatch, partitionName } from "./cluster/watch.js";
 
@@ -16,6 +16,8 @@ const MANY_PARTITIONS = 3_000;
 const MOST_PARTITIONS = 20_000;
 const RING_PAGE = 2_000;
 const SHOWN_TRANSFERS = 200;
+/** Beside the ring; the table has all of them. */
+const NAMED_AGENTS = 12;
 const STATUS_KINDS = { ok: "good", degraded: "warn", down: "bad" };
 
 const watch = new ClusterWatch();
@@ -23,6 +25,7 @@ const watch = new ClusterWatch();
 export async function render(root, _, signal) {
   const status = h("span", {});
   const pointed = h("p", { class: "ring-pointed muted" }, POINT_HINT);
+  const legend = h("p", { class: "legend", role: "group", "aria-label": "Agents on the ring" });
   const ring = new RingDrawing((partition) => (pointed.textContent = partition ? describe(partition) : POINT_HINT));
   const events = h("ol", { class: "events", "aria-live": "polite", "aria-label": "Events" });
   const agents = table({ columns: AGENT_COLUMNS, key: (agent) => agent.agent_id, label: "agents", empty: "No agent has registered." });
@@ -34,7 +37,7 @@ export async function render(root, _, signal) {
     root,
     pageHead({ title: "Cluster", actions: status }),
     h("div", { class: "columns" },
-      h("section", { class: "card" }, h("h2", {}, "Hash ring"), ring.element, pointed),
+      h("section", { class: "card" }, h("h2", {}, "Hash ring"), ring.element, legend, pointed),
       h("section", { class: "card" }, h("h2", {}, "As it happens"), events),
     ),
     h("section", {}, h("h2", {}, "Agents"), agents.element),
@@ -51,6 +54,7 @@ export async function render(root, _, signal) {
     const moved = watch.look({ agents: last.agents, partitions: last.ring.partitions, transfers: last.transfers, nowMs: Date.now() });
     replace(status, h("span", { class: `tag ${STATUS_KINDS[last.health.status]}` }, last.health.status));
     ring.update(last.ring, moved);
+    replace(legend, last.ring.agents.slice(0, NAMED_AGENTS).map((agent) => h("span", {}, agentName(agent.agent_id))));
     agents.update(joined(last.agents, last.ring.agents));
     leases.update(leasesOf(last.ring.partitions));
     transfers.update(last.transfers);

@@ -4,7 +4,7 @@ import { at, del, get } from "../lib/api.js";
 import { lineChart } from "../lib/chart.js";
 import { confirm, notify } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
-import { brief, count } from "../lib/format.js";
+import { brief, count, counted } from "../lib/format.js";
 import { every } from "../lib/live.js";
 import { button, figure, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
@@ -55,7 +55,7 @@ function showGroup({ state, figures, total, worst, partitions, members, reset },
   replace(state, groupState(group.state));
   figures.lag.set(count(group.lag), last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : "nothing is waiting");
   figures.members.set(count(group.members.length), group.assignor && `assigned by ${group.assignor}`);
-  figures.partitions.set(count(group.partitions.length), `of ${count(topics)} ${topics === 1 ? "topic" : "topics"}`);
+  figures.partitions.set(count(group.partitions.length), `of ${counted(topics, "topic")}`);
   figures.protocol.set(group.type, group.type === "consumer" ? "KIP-848" : "");
   total.update(history.ofAll());
   worst.update(history.ofPartitions());

@@ -3,7 +3,7 @@
 import { get } from "../lib/api.js";
 import { History, lineChart } from "../lib/chart.js";
 import { h, replace } from "../lib/dom.js";
-import { brief, byteRate, bytes, count, duration, percent, rate } from "../lib/format.js";
+import { brief, byteRate, bytes, count, counted, duration, percent, rate } from "../lib/format.js";
 import { every } from "../lib/live.js";
 import { figure, pageHead } from "../lib/page.js";
 
@@ -96,12 +96,12 @@ function showFigures(figures, { node, cluster }, rates) {
       ? "nothing was produced lately"
       : `half of them within ${duration(node.produce_p50_ms)}`,
   );
-  figures.stored.set(bytes(cluster.stored_bytes), `${count(cluster.stored_segments)} segments`);
-  figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : `${count(cluster.groups)} groups`);
+  figures.stored.set(bytes(cluster.stored_bytes), counted(cluster.stored_segments, "segment"));
+  figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : counted(cluster.groups, "group"));
   figures.agents.set(`${cluster.live_agents} of ${cluster.agents}`, `cluster ${cluster.status}`);
   figures.topics.set(
     count(cluster.topics),
-    `${count(cluster.partitions)} partitions · ${count(cluster.records_kept)} records`,
+    `${counted(cluster.partitions, "partition")} · ${counted(cluster.records_kept, "record")}`,
   );
   figures.buffered.set(
     bytes(node.buffered_bytes),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from streamhouse.model.errors import InvalidConfig, Unavailable
 from streamhouse.runtime.clock import SystemClock
-from streamhouse.spark.pipelines.model import DeltaSink
+from streamhouse.spark.pipelines.model import DeltaSink, OutputMode
 from streamhouse.spark.pipelines.sinks.data_files import DataFile, Directory, directory_at
 from streamhouse.spark.pipelines.sinks.delta_table import add_action, find_delta_table
 from streamhouse.spark.pipelines.sinks.lake import lake_schema
@@ -27,6 +27,8 @@ class DeltaWriter:
         self._table = sink.table
         self._options: Mapping[str, str] = sink.options
         self._directory: Directory = directory_at(sink.table, sink.options)
+        # In complete mode a batch is the whole result, and takes the place of the one before.
+        self._mode: Literal["append", "overwrite"] = "overwrite" if sink.mode is OutputMode.COMPLETE else "append"
 
     def shape(self, rows: DataFrame) -> DataFrame:
         schema = lake_schema(rows)
@@ -37,7 +39,8 @@ class DeltaWriter:
 
     def write(self, batch: DataFrame, batch_id: BatchId) -> Sequence[Refusal]:
         files = self._directory.write(batch, f"part-{batch_id.number:020d}")
-        if files and not self._commit(files, lake_schema(batch), batch_id):
+        changes_something = bool(files) or self._mode == "overwrite"
+        if changes_something and not self._commit(files, lake_schema(batch), batch_id):
             self._directory.remove(files)
         return ()
 
@@ -55,7 +58,7 @@ class DeltaWriter:
             transaction = Transaction(batch_id.sink_id, batch_id.number, now_ms)
             table.create_write_transaction(
                 [add_action(file, now_ms) for file in files],
-                mode="append",
+                mode=self._mode,
                 schema=table.schema(),
                 commit_properties=CommitProperties(app_transactions=[transaction]),
             )

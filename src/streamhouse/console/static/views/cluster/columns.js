@@ -11,7 +11,8 @@ const TRANSFER_KINDS = { pending: "warn", accepted: "warn", completed: "good", r
 
 const tag = (text, kind) => h("span", { class: `tag ${kind}` }, text);
 
-function agentName(agentId) {
+/** With the colour that the agent has on the ring. */
+export function agentName(agentId) {
   if (agentId === null) return tag("nobody", "bad");
   return [h("i", { class: `swatch ${agentClass(agentId)}` }), agentId];
 }

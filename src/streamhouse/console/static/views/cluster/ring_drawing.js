@@ -2,7 +2,7 @@
 // An agent is one path whatever the number of its places and partitions, so 10,000 partitions stay cheap to draw.
 
 import { replace, svg } from "../../lib/dom.js";
-import { count } from "../../lib/format.js";
+import { count, counted } from "../../lib/format.js";
 import { agentClass } from "./agent_colours.js";
 import { partitionName } from "./watch.js";
 
@@ -47,7 +47,7 @@ export class RingDrawing {
     const live = ring.agents.filter((agent) => agent.state === "live").length;
     const leaderless = ring.partitions.filter((each) => each.leader === null).length;
     const agents = `${live} of ${count(ring.agents.length)} agents live`;
-    const partitions = `${count(ring.partitions.length)} partitions${leaderless > 0 ? `, ${count(leaderless)} without a leader` : ""}`;
+    const partitions = `${counted(ring.partitions.length, "partition")}${leaderless > 0 ? `, ${leaderless} without a leader` : ""}`;
     this.count.textContent = agents;
     this.state.textContent = partitions;
     this.state.classList.toggle("is-bad", leaderless > 0);
