@@ -23,7 +23,7 @@ VOLUME /var/lib/streamhouse
 EXPOSE 9092 8080 50051 9094
 # The drain: it hands over every partition, uploads what is not uploaded, and ends with 0.
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=5s --start-period=30s \
+HEALTHCHECK --interval=5s --timeout=8s --start-period=30s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/health/ready')"]
 ENTRYPOINT ["streamhouse"]
 CMD ["serve"]

@@ -80,6 +80,16 @@ def test_an_agent_that_fails_is_seen_to_fail_and_its_partitions_to_move(browser:
         expect(viewer.page.get_by_role("img", name=f"Hash ring: {ring}", exact=True)).to_be_visible()
         expect(viewer.table("leases").locator("tbody tr").filter(has_text="a2")).to_have_count(0)
 
+        viewer.go("#/")
+        alert = viewer.page.get_by_role("region", name="Alerts").locator(".alert").filter(has_text="agents_silent")
+        expect(alert).to_contain_text("warning: 1 of 3 agents sent no heartbeat for too long: a2.")
+        expect(alert).to_contain_text("Look whether the process runs")
+
+        viewer.go("#/cluster")
+        fell_silent = events.get_by_role("listitem").filter(has_text="agent a2: live → silent").element_handle()
         killed.start()
         expect(events.get_by_text("agent a2 was started again").first).to_be_visible()
+        assert fell_silent.evaluate("(told) => told.isConnected"), "what was told is put in, and read out, again"
+        texts = events.get_by_role("listitem").all_inner_texts()
+        assert [("started" in text) for text in texts if "agent a2" in text] == [True, False], texts
         expect(viewer.page.get_by_role("img", name=re.compile("3 of 3 agents live"))).to_be_visible()

@@ -16,6 +16,7 @@ WIDE = 1280
 NARROW = 390
 _HEIGHTS = {WIDE: 800, NARROW: 844}
 _TROUBLE = ("error", "warning")
+_NO_ANSWER = "net::ERR_"
 # What an assistive program would read out but nobody sees in full, or what can be scrolled to inside of something else.
 _OUTSIDE = """() => {
     const width = document.documentElement.clientWidth;
@@ -40,12 +41,13 @@ _OUTSIDE = """() => {
 
 class Viewer:
     """`page` is what the tests act on. An error of a script or of the content security policy fails the test, as does
-    an answer of the node that is an error, unless the test said with `expects_refusal` that one would come."""
+    an answer of the node that is an error, or none, unless the test said that one would come."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.troubles: list[str] = []
         self._refusals: set[int] = set()
+        self._is_answered = True
         page.on("console", self._note_message)
         page.on("pageerror", lambda error: self.troubles.append(f"not caught: {error}"))
         page.on("requestfailed", self._note_failure)
@@ -54,13 +56,19 @@ class Viewer:
         """That the node answers with this status is part of the test; the browser tells of it as an error."""
         self._refusals.add(status)
 
+    def expects_no_answer(self) -> None:
+        """That the node is away for a while is part of the test."""
+        self._is_answered = False
+
     def _note_message(self, message: ConsoleMessage) -> None:
+        if not self._is_answered and _NO_ANSWER in message.text:
+            return
         if message.type in _TROUBLE and not any(f"status of {status} " in message.text for status in self._refusals):
             self.troubles.append(f"{message.type}: {message.text} at {message.location}")
 
     def _note_failure(self, request: Request) -> None:
         """A request that a page gave up because somebody left it is none."""
-        if request.failure != "net::ERR_ABORTED":
+        if request.failure != "net::ERR_ABORTED" and self._is_answered:
             self.troubles.append(f"{request.failure}: {request.url}")
 
     # -- going about --------------------------------------------------------------------------------------------
@@ -126,13 +134,19 @@ class Viewer:
 
 @contextmanager
 def viewing(
-    browser: Browser, http: str, *, width: int = WIDE, colours: Literal["light", "dark"] = "light"
+    browser: Browser,
+    http: str,
+    *,
+    width: int = WIDE,
+    colours: Literal["light", "dark"] = "light",
+    timezone: str | None = None,
 ) -> Iterator[Viewer]:
     """A visitor who was never here before. That nothing went wrong is judged at the end."""
     context = browser.new_context(
         base_url=http,
         viewport={"width": width, "height": _HEIGHTS[width]},
         color_scheme=colours,
+        timezone_id=timezone,
         permissions=["clipboard-read", "clipboard-write"],
         reduced_motion="reduce",
     )

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from log_parts.engines import AGENT, Running, bench
+from streamhouse.broker.activity import Activity
 from streamhouse.broker.broker import Broker, Identity
 from streamhouse.broker.local_peer import LocalPeer
+from streamhouse.broker.measures import door_measures
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
@@ -38,7 +40,12 @@ class StoringNode:
             groups=None,  # type: ignore[arg-type]
             nodes=None,  # type: ignore[arg-type] # not asked
         )
-        self.local = LocalPeer(broker, flush=self.running.engine.uploader.flush, nudge_transfers=self._nudged)
+        self.local = LocalPeer(
+            broker,
+            flush=self.running.engine.uploader.flush,
+            nudge_transfers=self._nudged,
+            work=Activity(broker, door_measures()).now,
+        )
 
     def _nudged(self) -> None:
         self.nudges += 1

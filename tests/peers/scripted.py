@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from streamhouse.client.internal import PeerClient
-from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, Peer, Produced
+from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, NodeWork, Peer, Produced
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
@@ -38,6 +38,19 @@ NEW_SEGMENT = NewSegment(
     epoch=2**31 - 1,
     object_key="segments/x",
     checksum=2**32 - 1,
+)
+
+
+WORK = NodeWork(
+    records_in=1,
+    bytes_in=2**40,
+    records_out=3,
+    bytes_out=4,
+    produce_p50_ms=None,
+    produce_p99_ms=0.25,
+    buffered_bytes=5,
+    buffer_limit_bytes=6,
+    ends={PARTITION: 7},
 )
 
 
@@ -84,6 +97,10 @@ class ScriptedPeer:
 
     async def nudge_transfers(self, *, timeout_ms: int) -> None:
         await self._asked("nudge_transfers", timeout_ms=timeout_ms)
+
+    async def work(self, *, timeout_ms: int) -> NodeWork:
+        await self._asked("work", timeout_ms=timeout_ms)
+        return WORK
 
     async def close(self) -> None:
         await self._asked("close")

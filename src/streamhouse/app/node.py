@@ -13,7 +13,9 @@ from uuid import UUID
 
 from streamhouse.app.doors import Door, Doors
 from streamhouse.app.options import is_shared, metadata_url, node_defaults, objects_url, s3_options
+from streamhouse.broker.activity import Activity
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
+from streamhouse.broker.cluster_work import ClusterWork
 from streamhouse.broker.forwarding import Forwarder
 from streamhouse.broker.local_peer import LocalPeer
 from streamhouse.broker.measures import door_measures
@@ -56,6 +58,9 @@ from streamhouse.spark.pipelines.registry import Registry, state_directory
 
 _log = logging.getLogger(__name__)
 _LINGER_MS = 500
+_HAND_OVER_SHARE = 0.75
+"""Of the time that a stop may take; what nobody takes over by then needs the rest to be flushed."""
+_LEAST_FLUSH_MS = 1_000
 
 
 class Node:
@@ -93,6 +98,7 @@ class Node:
         self._groups: GroupCoordinator
         self._view: ClusterView
         self._assigner: Assigner
+        self._activity: Activity
         self._local: LocalPeer
         self._peers = Peers(self._connect_peer)
         self._context: DoorContext
@@ -225,6 +231,7 @@ class Node:
             metadata=metadata,
             kafka=kafka,
             measures=self._measures(),
+            work=ClusterWork(self.broker.identity.agent_id, self._activity.now, self._peers, self.broker.nodes),
             pipelines=Registry(state_directory(os.environ)).records,
         )
 
@@ -241,7 +248,13 @@ class Node:
         )
 
     def _make_forwarder(self) -> None:
-        self._local = LocalPeer(self.broker, flush=self.engine.uploader.flush, nudge_transfers=self._look_again)
+        self._activity = Activity(self.broker, self._door_measures)
+        self._local = LocalPeer(
+            self.broker,
+            flush=self.engine.uploader.flush,
+            nudge_transfers=self._look_again,
+            work=self._activity.now,
+        )
         self._stack.push_async_callback(self._peers.close)
         self.forwarder = Forwarder(
             agent_id=self.broker.identity.agent_id,
@@ -344,9 +357,11 @@ class Node:
     # --- ending ---
 
     async def drain(self) -> None:
-        """Hand over to other agents, stop accepting, finish what was received, flush to the object store, end."""
+        """Hand over to other agents, stop accepting, finish what was received, flush to the object store, end; all of
+        it within `shutdown_timeout`, or a few seconds more where clients are slow to go."""
+        deadline_ms = self._clock.monotonic_ms() + self.settings.shutdown_timeout
         if self._membership is not None:
-            await self._assigner.drain(self.settings.shutdown_timeout)
+            await self._assigner.drain(int(self.settings.shutdown_timeout * _HAND_OVER_SHARE))
             if self._view.live:
                 # Clients learn from our answers who leads now; a closed port would only make them wait and ask again.
                 await self._clock.sleep_ms(_LINGER_MS)
@@ -355,7 +370,7 @@ class Node:
         await self.doors.drain()
         await self._groups.stop()
         await self.kafka.drain()
-        await self.engine.stop()
+        await self.engine.stop(max(_LEAST_FLUSH_MS, deadline_ms - self._clock.monotonic_ms()))
         await self._heartbeats.cancel()
         if self._membership is not None:
             await self._membership.deregister()

@@ -10,7 +10,7 @@ from uuid import UUID
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.fetch import PartitionRead
 from streamhouse.broker.produce import produce
-from streamhouse.client.peer import ANY_EPOCH, EARLIEST, LATEST, Fetched, FoundOffset, NewSegment, Produced
+from streamhouse.client.peer import ANY_EPOCH, EARLIEST, LATEST, Fetched, FoundOffset, NewSegment, NodeWork, Produced
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
@@ -29,11 +29,14 @@ class LocalPeer:
         *,
         flush: Callable[[PartitionLeader], Awaitable[None]],
         nudge_transfers: Callable[[], None],
+        work: Callable[[], NodeWork],
     ) -> None:
-        """`flush` uploads what a leader has; `nudge_transfers` wakes whoever looks at them."""
+        """`flush` uploads what a leader has; `nudge_transfers` wakes whoever looks at them; `work` tells what this node
+        does."""
         self._broker = broker
         self._flush = flush
         self._nudge_transfers = nudge_transfers
+        self._work = work
 
     async def produce(
         self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
@@ -135,6 +138,9 @@ class LocalPeer:
 
     async def nudge_transfers(self, *, timeout_ms: int) -> None:
         self._nudge_transfers()
+
+    async def work(self, *, timeout_ms: int) -> NodeWork:
+        return self._work()
 
     def _leader(self, partition: TopicPartition) -> PartitionLeader:
         """The caller knows the partition from the metadata store. If this node has not heard of it yet, then all that

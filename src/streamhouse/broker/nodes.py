@@ -56,6 +56,10 @@ class Nodes:
             return None
         return location.agent.info.agent_id, location.agent.info.address
 
+    def peers(self) -> list[tuple[str, str]]:
+        """Every node that is heard of and that other nodes can ask: its agent id, and where."""
+        return [(agent.info.agent_id, agent.info.address) for agent in self._view.heard_of if agent.info.address]
+
     def awaited(self, partition: TopicPartition) -> int | None:
         """The node whose disk may hold acknowledged records of a partition, so that nobody else may lead it."""
         placement = self._view.placements.get(partition)

@@ -1,4 +1,4 @@
-"""`streamhouse agent …`: run an agent, see which there are, take one out of service."""
+"""`streamhouse agent …`: run an agent, see which there are, take one out of service, forget one that is gone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from streamhouse.cli.options import as_duration_ms, json_option
 from streamhouse.cli.record_format import show_timestamp
 from streamhouse.cli.settings_options import effective_settings, settings_options
 from streamhouse.cli.time_span import show_span
-from streamhouse.cluster.state import ClusterState, name_of, read_cluster_state, waits_for
-from streamhouse.model.errors import Unavailable
+from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_state, waits_for
+from streamhouse.model.errors import InvalidInput, Unavailable
 from streamhouse.model.units import show_duration
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NAMED_PARTITIONS = 5
 _metadata_options = settings_options("data_dir", "metadata")
 
 
-@click.group(invoke_without_command=True, short_help="Run an agent; list agents and drain them.")
+@click.group(invoke_without_command=True, short_help="Run an agent; list, drain and forget agents.")
 @settings_options()
 @click.pass_context
 def agent(context: click.Context, /, config_file: str | None, **given: str | bool | None) -> int:
@@ -41,6 +41,7 @@ def agent(context: click.Context, /, config_file: str | None, **given: str | boo
       streamhouse agent --agent-id a2 --zone eu-1b --advertise a2.example.com --config streamhouse.toml
       streamhouse agent list --metadata postgresql://user@host/db
       streamhouse agent drain a1 --metadata postgresql://user@host/db
+      streamhouse agent forget a1 --metadata postgresql://user@host/db
     """
     if context.invoked_subcommand is not None:
         if any(value is not None for value in given.values()):
@@ -133,6 +134,47 @@ def drain(
         _print_drained(agent_id, before, after)
 
 
+@agent.command(short_help="Forget an agent that is gone for good.")
+@click.argument("agent_id", metavar="ID")
+@_metadata_options
+def forget(agent_id: str, config_file: str | None, **given: str | bool | None) -> None:
+    """Take an agent that is gone for good off the list, so that nobody waits for it or is warned of it.
+
+    Refused while it is heard of, and while partitions wait for it whose acknowledged records may be on its disk only.
+    An agent that runs after all comes back by itself.
+
+    \b
+    Examples:
+      streamhouse agent forget a3
+      streamhouse agent forget a3 --metadata postgresql://user@host/db
+    """
+    from streamhouse.cli.metadata_store import with_metadata
+
+    settings = effective_settings(config_file, given).settings
+
+    async def work(store: MetadataStore) -> None:
+        state = await read_cluster_state(store, settings.liveness)
+        if state.state_of(state.agent(agent_id)) is not AgentState.SILENT or _leaderships(agent_id, state):
+            raise InvalidInput(
+                f"agent {agent_id!r} is alive, or was until a moment ago", hint="stop it: then it takes itself off"
+            )
+        waiting = _waiting_for(agent_id, state)
+        if waiting:
+            raise InvalidInput(
+                f"{count_of(len(waiting), 'partition')} ({_named(waiting)}) may have acknowledged records on the disk "
+                f"of agent {agent_id!r} only",
+                hint="start it again, or give them up with `streamhouse partition elect TOPIC P --unclean`",
+            )
+        await store.deregister_agent(agent_id)
+
+    with_metadata(settings, work)
+    print_line(f"agent {agent_id} is forgotten")
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED_PARTITIONS]) + (", …" if len(names) > _NAMED_PARTITIONS else "")
+
+
 async def _wait_until_drained(store: MetadataStore, agent_id: str, before: ClusterState, timeout_ms: int) -> None:
     from streamhouse.cli.polling import becomes_true
 
@@ -152,9 +194,8 @@ async def _wait_until_drained(store: MetadataStore, agent_id: str, before: Clust
         if await becomes_true(is_drained, timeout_ms=timeout_ms):
             return
     names = [name_of(placement) for placement in state.led_by(agent_id)]
-    shown = ", ".join(names[:_NAMED_PARTITIONS]) + (", …" if len(names) > _NAMED_PARTITIONS else "")
     what = (
-        f"{count_of(len(names), 'partition')} ({shown})"
+        f"{count_of(len(names), 'partition')} ({_named(names)})"
         if names
         else f"{count_of(left, 'shard')} of group coordinators"
     )

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from uuid import UUID
 
 from streamhouse.client.grpc_channel import CONNECT_TIMEOUT_MS, GrpcChannel
-from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, Produced
+from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, NodeWork, Produced
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import BatchTooLarge, OutcomeUnknown
 from streamhouse.model.names import TopicPartition
@@ -36,6 +36,7 @@ class PeerClient:
         )
         self._flush = method(_SERVICE, "Flush", pb.FlushRequest, pb.FlushResponse)
         self._nudge_transfers = method(_SERVICE, "NudgeTransfers", pb.NudgeTransfersRequest, pb.NudgeTransfersResponse)
+        self._work = method(_SERVICE, "Work", pb.WorkRequest, pb.WorkResponse)
 
     async def produce(
         self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
@@ -111,6 +112,23 @@ class PeerClient:
 
     async def nudge_transfers(self, *, timeout_ms: int) -> None:
         await self._channel.call(self._nudge_transfers, pb.NudgeTransfersRequest(), timeout_ms)
+
+    async def work(self, *, timeout_ms: int) -> NodeWork:
+        told = await self._channel.call(self._work, pb.WorkRequest(), timeout_ms)
+        return NodeWork(
+            records_in=told.records_in,
+            bytes_in=told.bytes_in,
+            records_out=told.records_out,
+            bytes_out=told.bytes_out,
+            produce_p50_ms=told.produce_p50_ms if told.HasField("produce_p50_ms") else None,
+            produce_p99_ms=told.produce_p99_ms if told.HasField("produce_p99_ms") else None,
+            buffered_bytes=told.buffered_bytes,
+            buffer_limit_bytes=told.buffer_limit_bytes,
+            ends={
+                TopicPartition(UUID(bytes=end.partition.topic_id), end.partition.number): end.high_watermark
+                for end in told.ends
+            },
+        )
 
     async def close(self) -> None:
         """Calls under way fail as if the connection were lost."""

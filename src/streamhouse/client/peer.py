@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -66,6 +66,22 @@ class NewSegment:
     checksum: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWork:
+    """What a node has done since it started, all its listeners together: look twice for a rate. Latencies are of the
+    last minute or so, None while there was nothing to measure. `ends` are the high watermarks of what it leads."""
+
+    records_in: int
+    bytes_in: int
+    records_out: int
+    bytes_out: int
+    produce_p50_ms: float | None
+    produce_p99_ms: float | None
+    buffered_bytes: int
+    buffer_limit_bytes: int
+    ends: Mapping[TopicPartition, int]
+
+
 class Peer(Protocol):
     """A node, this one or another. Every call ends within its time-out, and raises NotLeader if the node does not lead
     the partition. It never passes a call on to a third node."""
@@ -108,6 +124,8 @@ class Peer(Protocol):
 
     async def nudge_transfers(self, *, timeout_ms: int) -> None:
         """Let it look at the transfers under way now."""
+
+    async def work(self, *, timeout_ms: int) -> NodeWork: ...
 
 
 class RemotePeer(Peer, Protocol):

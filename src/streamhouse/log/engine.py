@@ -186,14 +186,16 @@ class LogEngine:
         await self.wals.local.open(recovered.files, recovered.end_position)
         return leaders
 
-    async def stop(self) -> None:
-        """Flush (as long as the shutdown may take; the WAL keeps the rest), release, end."""
+    async def stop(self, timeout_ms: int | None = None) -> None:
+        """Flush, for that long at most, or as long as a stop may take (the WAL keeps the rest); release, end."""
+        if timeout_ms is None:
+            timeout_ms = self._settings.shutdown_timeout
         await self._chores.cancel()
         leaders = self._leaders()
         for leader in leaders:
             leader.stop_writing()  # what is settled stays so while others still upload
         try:
-            async with asyncio.timeout(self._settings.shutdown_timeout / 1000):
+            async with asyncio.timeout(timeout_ms / 1000):
                 await asyncio.gather(*(self._settle(leader) for leader in leaders))
                 await self._renewal.cancel()
                 await self.leadership.release(leaders, drained=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamhouse.broker.broker import Broker
+from streamhouse.broker.cluster_work import ClusterWork
 from streamhouse.broker.measures import DoorMeasures
 from streamhouse.broker.planning import Planner
 from streamhouse.broker.records import RecordDoor
@@ -19,8 +20,8 @@ class DoorContext:
     """`records` appends and reads rows, wherever their leader is. `kafka` is where this node's own Kafka port is: as a
     group's coordinator may be any node, members and offsets are asked for through it, as any client does. `pipelines`
     reads what is known of those that ran on this machine, in the fields of `wire.http.rest.cluster.PipelineAnswer`;
-    it blocks, and is handed in because Spark's side is not a listener's to know. `measures` is for whoever shows what
-    this node does."""
+    it blocks, and is handed in because Spark's side is not a listener's to know. `measures` and `work` are for whoever
+    shows what this node does, and what all of them do."""
 
     broker: Broker
     records: RecordDoor
@@ -28,6 +29,7 @@ class DoorContext:
     metadata: MetadataStore
     kafka: Address
     measures: NodeMeasures
+    work: ClusterWork
     pipelines: Callable[[], Sequence[object]] = tuple
 
     @property

@@ -74,6 +74,32 @@ def test_a_group_is_joined_through_an_agent_that_does_not_coordinate_it(cluster:
             assert [partition["lag"] for partition in lags if partition["partition"] == 0] == [0]
 
 
+@pytest.mark.parametrize("durability", ["object", "wal"])
+def test_every_node_shows_what_all_of_them_do(cluster: Cluster) -> None:
+    """Whichever node somebody's console happens to be on; of records that are in no segment yet, too."""
+    topic = cluster.new_topic()
+    create_topic(cluster.bootstrap, topic, 1)
+    cluster.wait_led(topic)
+    leader = cluster.leader_of(topic, 0)
+    watched = RestCaller(cluster.others(leader)[0].http)
+    before = watched.get("overview")
+    assert {node["agent_id"] for node in before["nodes"]} == set(cluster.agents)
+
+    kafka.write(leader, topic, SAMPLES)
+
+    def grown() -> bool:
+        now = watched.get("overview")
+        nodes = {node["agent_id"]: node for node in now["nodes"]}
+        known = {node["agent_id"]: node for node in before["nodes"]}[leader.name]
+        return bool(
+            nodes[leader.name]["records_in"] >= known["records_in"] + len(SAMPLES)
+            and now["cluster"]["records_written"] >= before["cluster"]["records_written"] + len(SAMPLES)
+            and now["node"]["agent_id"] != leader.name
+        )
+
+    eventually(grown, "the leader's records on another node's overview")
+
+
 class _Sender(threading.Thread):
     """One record after the other through one door; what is refused or unknown is not sent again."""
 

@@ -155,6 +155,36 @@ def test_an_agent_that_is_not_there_cannot_be_drained(shell: ClusterShell) -> No
     assert "there is no agent 'a9' (`streamhouse agent list`" in shell.fails("agent", "drain", "a9")
 
 
+def test_an_agent_that_is_gone_for_good_is_forgotten(shell: ClusterShell, database: Path) -> None:
+    shell.register("a1")
+    shell.register("a2")
+    execute(database, "UPDATE agents SET last_heartbeat = 1 WHERE agent_id = 'a1'")
+
+    assert shell.ok("agent", "forget", "a1") == "agent a1 is forgotten\n"
+    assert states(shell) == {"a2": "live"}
+    assert "there is no agent 'a1'" in shell.fails("agent", "forget", "a1")
+
+
+def test_an_agent_that_is_alive_is_not_forgotten(shell: ClusterShell) -> None:
+    shell.register("a1")
+
+    assert "agent 'a1' is alive" in shell.fails("agent", "forget", "a1")
+    assert states(shell) == {"a1": "live"}
+
+
+def test_an_agent_that_may_have_the_only_copy_of_records_is_not_forgotten(shell: ClusterShell, database: Path) -> None:
+    shell.register("a1")
+    shell.lead("a1", *shell.create(), in_local_wal=True)
+    execute(database, "UPDATE partition_leases SET lease_expires_at = 1")
+    execute(database, "UPDATE agents SET last_heartbeat = 1")
+
+    refused = shell.fails("agent", "forget", "a1")
+
+    assert "1 partition (orders/0) may have acknowledged records on the disk of agent 'a1' only" in refused
+    assert "--unclean" in refused
+    assert list(states(shell)) == ["a1"]
+
+
 def test_without_a_verb_an_agent_runs_with_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Settings] = []
 

@@ -36,7 +36,6 @@ async function showPage() {
   leaving = new AbortController();
   const { signal } = leaving;
   closeDialogs();
-  tellTrouble(null);
   markPage();
   const page = h("div", { class: "page" });
   replace(main, page);
@@ -58,7 +57,9 @@ async function fill(page, signal) {
     if (!signal.aborted) await view.render(page, found.params, signal);
   } catch (problem) {
     const again = h("button", { type: "button", onclick: showPage }, "Try again");
-    if (!signal.aborted) page.append(problemBox(problem), h("div", { class: "bar" }, again));
+    if (signal.aborted) return;
+    page.append(problemBox(problem), h("div", { class: "bar" }, again));
+    again.scrollIntoView({ block: "nearest" });
   }
 }
 
@@ -73,8 +74,9 @@ function markPage() {
 /** What is on screen may be old: the node could not be asked again. */
 function tellTrouble(problem) {
   const live = document.getElementById("live");
-  live.textContent = problem ? "not live" : "";
-  live.title = problem ? problem.message : "";
+  const text = problem ? `not live: ${problem.message}` : "";
+  // What is written anew is read out anew.
+  if (live.textContent !== text) live.textContent = text;
 }
 
 function skipToContent(event) {

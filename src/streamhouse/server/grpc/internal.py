@@ -32,6 +32,7 @@ class InternalService:
                 "ReplaceSegments": unary(pb.ReplaceSegmentsRequest, self._replace_segments),
                 "Flush": unary(pb.FlushRequest, self._flush),
                 "NudgeTransfers": unary(pb.NudgeTransfersRequest, self._nudge_transfers),
+                "Work": unary(pb.WorkRequest, self._work),
             },
         )
 
@@ -92,6 +93,25 @@ class InternalService:
     async def _nudge_transfers(self, _: pb.NudgeTransfersRequest, timeout_ms: int) -> pb.NudgeTransfersResponse:
         await self._local.nudge_transfers(timeout_ms=timeout_ms)
         return pb.NudgeTransfersResponse()
+
+    async def _work(self, _: pb.WorkRequest, timeout_ms: int) -> pb.WorkResponse:
+        work = await self._local.work(timeout_ms=timeout_ms)
+        return pb.WorkResponse(
+            records_in=work.records_in,
+            bytes_in=work.bytes_in,
+            records_out=work.records_out,
+            bytes_out=work.bytes_out,
+            produce_p50_ms=work.produce_p50_ms,
+            produce_p99_ms=work.produce_p99_ms,
+            buffered_bytes=work.buffered_bytes,
+            buffer_limit_bytes=work.buffer_limit_bytes,
+            ends=[
+                pb.PartitionEnd(
+                    partition=pb.Partition(topic_id=at.topic_id.bytes, number=at.partition), high_watermark=end
+                )
+                for at, end in work.ends.items()
+            ],
+        )
 
 
 def _partition(partition: pb.Partition) -> TopicPartition:

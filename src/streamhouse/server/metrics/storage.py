@@ -7,7 +7,9 @@ from typing import Any
 
 from streamhouse.broker.broker import Broker
 from streamhouse.log.block_cache import LoadingCache
+from streamhouse.log.wal import Wal
 from streamhouse.log.wal_measures import WalMeasures
+from streamhouse.model.errors import StorageUnavailable
 from streamhouse.server.metrics.exposition import Family, by_label, counter, gauge, histogram
 from streamhouse.server.metrics.node import NodeMeasures
 
@@ -46,6 +48,13 @@ def wal_families(node: NodeMeasures, broker: Broker) -> Iterator[Family]:
         "wal",
         {name: wal.failures for name, wal in wals.items()},
     )
+    yield by_label(
+        "gauge",
+        "streamhouse_wal_refusing",
+        "1 while a WAL refuses appends, else 0.",
+        "wal",
+        {"local": _refuses(node.engine.wals.local), "object": _refuses(node.engine.wals.object)},
+    )
     yield gauge("streamhouse_wal_files", "Files of the local WAL that are needed.", len(local.files) if local else 0)
     yield gauge(
         "streamhouse_wal_file_bytes",
@@ -59,6 +68,14 @@ def wal_families(node: NodeMeasures, broker: Broker) -> Iterator[Family]:
         "wal",
         {"local": local.unsynced_batches if local else 0, "object": in_objects.gathered_batches},
     )
+
+
+def _refuses(wal: Wal) -> bool:
+    try:
+        wal.check_writable()
+    except StorageUnavailable:
+        return True
+    return False
 
 
 def segment_families(node: NodeMeasures, broker: Broker) -> Iterator[Family]:

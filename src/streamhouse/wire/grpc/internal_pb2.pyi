@@ -144,3 +144,37 @@ class NudgeTransfersRequest(_message.Message):
 class NudgeTransfersResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class WorkRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WorkResponse(_message.Message):
+    __slots__ = ("records_in", "bytes_in", "records_out", "bytes_out", "produce_p50_ms", "produce_p99_ms", "buffered_bytes", "buffer_limit_bytes", "ends")
+    RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
+    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
+    PRODUCE_P50_MS_FIELD_NUMBER: _ClassVar[int]
+    PRODUCE_P99_MS_FIELD_NUMBER: _ClassVar[int]
+    BUFFERED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    BUFFER_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    records_in: int
+    bytes_in: int
+    records_out: int
+    bytes_out: int
+    produce_p50_ms: float
+    produce_p99_ms: float
+    buffered_bytes: int
+    buffer_limit_bytes: int
+    ends: _containers.RepeatedCompositeFieldContainer[PartitionEnd]
+    def __init__(self, records_in: _Optional[int] = ..., bytes_in: _Optional[int] = ..., records_out: _Optional[int] = ..., bytes_out: _Optional[int] = ..., produce_p50_ms: _Optional[float] = ..., produce_p99_ms: _Optional[float] = ..., buffered_bytes: _Optional[int] = ..., buffer_limit_bytes: _Optional[int] = ..., ends: _Optional[_Iterable[_Union[PartitionEnd, _Mapping]]] = ...) -> None: ...
+
+class PartitionEnd(_message.Message):
+    __slots__ = ("partition", "high_watermark")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    partition: Partition
+    high_watermark: int
+    def __init__(self, partition: _Optional[_Union[Partition, _Mapping]] = ..., high_watermark: _Optional[int] = ...) -> None: ...

@@ -17,6 +17,7 @@ from peers.scripted import (
     NEW_SEGMENT,
     PARTITION,
     PRODUCED,
+    WORK,
     ScriptedPeer,
     asking,
     connected,
@@ -102,6 +103,12 @@ async def test_a_flush_and_a_nudge_arrive() -> None:
 
     assert [what for what, _ in peer.asked] == ["flush", "nudge_transfers"]
     assert peer.asked[0][1]["partition"] == PARTITION
+
+
+async def test_what_a_node_has_done_is_told_as_it_is() -> None:
+    peer = ScriptedPeer()
+    async with asking(peer) as client:
+        assert await client.work(timeout_ms=HUNG_MS) == WORK
 
 
 async def test_a_message_as_large_as_the_largest_request_passes() -> None:

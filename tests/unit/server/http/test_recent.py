@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.clock import ManualClock
-from streamhouse.server.http.rest.activity import RecentCounts
+from streamhouse.broker.activity import RecentCounts
 from streamhouse.server.http.rest.recent import Recent
 
 

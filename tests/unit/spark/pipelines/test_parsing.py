@@ -160,7 +160,7 @@ def test_a_trigger_can_be_an_end(written: str, meant: Trigger) -> None:
         ("guarantee: exactly-once", "guarantee: at-most-once", "27: 'guarantee' cannot be 'at-most-once'"),
         ("console: true", "console: true\n    guarantee: exactly-once", "36: a console sink cannot promise"),
         ("    topic: scored\n    key: order_id\n", "    parquet: p\n", "25: a parquet sink cannot take mode 'update'"),
-        ("    topic: scored\n    key: order_id\n", "    delta: d\n", "25: a delta sink cannot take mode 'update'; it takes append, c"),
+        ("    topic: scored\n    key: order_id\n", "    delta: d\n", "25: a delta sink cannot take mode 'update'"),
         ("    key: [order_id, part]\n", "", "30: an upsert needs 'key'"),
         ("dsn: ${DSN}", "dsn: ${NO_DSN}", "31: the environment variable NO_DSN is not set"),
         ("name: look", "name: out", "33: a sink 'out' is already on line 22"),

@@ -52,9 +52,10 @@ function two(seconds, large, largeName, small, smallName) {
 /** Of milliseconds since 1970: 2026-01-31 14:05:09.123, here */
 export function time(ms) {
   if (!isKnown(ms) || ms < 0) return NONE;
-  const date = new Date(ms);
-  if (Number.isNaN(date.getTime())) return NONE;
-  return new Date(ms - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1).replace("T", " ");
+  const here = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  // At the end of all dates the one here may be beyond it.
+  if (Number.isNaN(here.getTime())) return NONE;
+  return here.toISOString().slice(0, -1).replace("T", " ");
 }
 
 /** 14:05:09 */

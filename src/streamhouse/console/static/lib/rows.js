@@ -15,7 +15,7 @@ export class Rows {
     this.active = null;
     this.frame = 0;
     this.isHeld = false;
-    this.body = h("tbody", { onpointerdown: () => this.hold() });
+    this.body = h("tbody", { onpointerdown: (event) => event.button === 0 && this.hold() });
     this.grid = h("table", { role: "grid" }, head, this.body);
     const listeners = { onscroll: () => this.soon(), onkeydown: (event) => this.onKey(event) };
     this.element = h("div", { class: "rows", ...listeners }, this.grid);
@@ -82,7 +82,7 @@ export class Rows {
 
   line(row, index, isActive) {
     const line = this.made.get(row) ?? this.make(row);
-    line.tabIndex = isActive ? 0 : -1;
+    markActive(line, isActive);
     line.ariaRowIndex = index + 2;
     line.dataset.index = index;
     return line;
@@ -93,7 +93,13 @@ export class Rows {
     const cells = this.columns.map((column) =>
       h("td", { class: classOf(column), role: "gridcell" }, column.value(row)),
     );
-    return h("tr", { class: open && "opens", onclick: open, onfocusin: () => (this.active = this.key(row)) }, cells);
+    return h("tr", { class: open && "opens", onclick: open, onfocusin: () => this.activate(this.key(row)) }, cells);
+  }
+
+  /** Tab leads to one row and what is in it, and from there out of the table; the arrows lead to the others. */
+  activate(key) {
+    this.active = key;
+    for (const [row, line] of this.made) markActive(line, this.key(row) === key);
   }
 
   /** A row that is pressed has to be there when it is let go, or it was never clicked. */
@@ -123,10 +129,16 @@ export class Rows {
       Home: 0,
       End: this.rows.length - 1,
     };
-    if (event.key === "Enter") this.onOpen?.(this.rows[index]);
+    if (event.key === "Enter") this.open(event.target, this.rows[index]);
     else if (event.key in moves) this.moveTo(moves[event.key]);
     else return;
     event.preventDefault();
+  }
+
+  /** Where a row itself leads nowhere, its link does. */
+  open(line, row) {
+    if (this.onOpen) this.onOpen(row);
+    else line.querySelector("a")?.click();
   }
 
   moveTo(index) {
@@ -139,6 +151,10 @@ export class Rows {
     // The window has its own edges.
     this.body.querySelector("tr[tabindex='0']")?.scrollIntoView({ block: "nearest" });
   }
+}
+
+function markActive(line, isActive) {
+  for (const each of [line, ...line.querySelectorAll(CONTROLS)]) each.tabIndex = isActive ? 0 : -1;
 }
 
 export function classOf(column) {

@@ -8,17 +8,17 @@ const BY_NAME = new Intl.Collator("en", { numeric: true });
 /** columns: {name, title, value(row) → text or node, sort?: true or (row) → number or text, align?: "right",
  * width?: CSS, narrow?: false leaves it out on small screens}. key(row) → text that stays the row's. onOpen(row): Enter
  * or click. filter(row) → the text to search in, which brings a search box. label: its name for those who cannot see
- * it. empty: what to say if there is nothing. sorted: {name, isDown} to begin with. isFixed: a row is what it is for
+ * it. empty: what to say if there is nothing, once that is known. sorted: {name, isDown} to begin with. isFixed: a row is what it is for
  * ever, so that it is made once.
  * Returns {element, update(rows), refresh(), search(text), focus()}. */
-export function table({ rows = [], ...options }) {
+export function table({ rows = null, ...options }) {
   return new Table({ label: "", empty: "Nothing here.", sorted: null, isFixed: false, ...options }).update(rows);
 }
 
 class Table {
   constructor({ columns, key, onOpen, filter, label, empty, sorted, isFixed }) {
     Object.assign(this, { columns, filter, empty, sorted });
-    this.given = [];
+    this.given = null;
     this.text = "";
     this.heads = columns.map((column) => this.head(column));
     this.rows = new Rows({ columns, key, onOpen, isFixed }, [
@@ -36,7 +36,7 @@ class Table {
     this.element = h("div", { class: "table" }, tools, this.rows.element, !tools && this.note);
   }
 
-  /** Other rows, of which those that stay keep their place. */
+  /** Other rows, of which those that stay keep their place; null: nobody knows yet. */
   update(rows) {
     this.given = rows;
     this.arrange();
@@ -88,7 +88,7 @@ class Table {
 
   arrange() {
     const matches = (row) => this.filter(row).toLowerCase().includes(this.text);
-    const found = this.text ? this.given.filter(matches) : [...this.given];
+    const found = (this.given ?? []).filter((row) => !this.text || matches(row));
     const column = this.sorted && this.columns.find(({ name }) => name === this.sorted.name);
     if (column) sortRows(found, column.sort === true ? column.value : column.sort, this.sorted.isDown);
     for (const head of this.heads) head.ariaSort = this.direction(head.dataset.name);
@@ -102,6 +102,7 @@ class Table {
   }
 
   summary(found) {
+    if (this.given === null) return "";
     if (this.text) return found ? `${found} of ${this.given.length}` : "Nothing matches.";
     if (!found) return this.empty;
     return this.box ? String(found) : "";

@@ -4,6 +4,7 @@ import { show } from "../lib/dialog.js";
 import { h } from "../lib/dom.js";
 
 const CHORD_MS = 1_500;
+const TOPICS = "#/topics";
 const ACTIVE_ROW = "tr[tabindex='0']";
 
 /** pages: [{key, path, title}] */
@@ -37,14 +38,15 @@ export class Keyboard {
     return (target === document.body || target === this.main) && this.main.querySelector(ACTIVE_ROW) !== null;
   }
 
-  /** The page's own search, or that of the topics, as soon as it is there. */
+  /** The page's own search, or that of the topics, as soon as it is there and if nobody has left by then. */
   focusSearch() {
     if (this.search()) return this.search().focus();
-    location.hash = "#/topics";
+    location.hash = TOPICS;
     const watch = new MutationObserver(() => {
-      if (!this.search()) return;
+      const isThere = location.hash === TOPICS;
+      if (isThere && !this.search()) return;
       watch.disconnect();
-      this.search().focus();
+      if (isThere) this.search().focus();
     });
     watch.observe(this.main, { childList: true, subtree: true });
   }

@@ -32,7 +32,7 @@ export async function render(root, _, signal) {
   const leases = table({ columns: LEASE_COLUMNS, key: partitionName, filter: partitionText, label: "leases", empty: "There are no partitions yet." });
   const transfers = table({ columns: TRANSFER_COLUMNS, key: (transfer) => transfer.transfer_id, label: "transfers", empty: "No partition was handed over yet." });
 
-  replace(events, eventsShown(watch.events));
+  replace(events, watch.events.length ? watch.events.map(eventShown) : h("li", { class: "muted" }, NO_EVENTS));
   replace(
     root,
     pageHead({ title: "Cluster", actions: status }),
@@ -50,7 +50,7 @@ export async function render(root, _, signal) {
   await every(REFRESH_MS, signal, async () => {
     if (last && last.ring.partitions.length > MANY_PARTITIONS && ++turn % 3) return;
     last = await look(signal);
-    const newest = watch.events[0];
+    const told = watch.told;
     const moved = watch.look({ agents: last.agents, partitions: last.ring.partitions, transfers: last.transfers, nowMs: Date.now() });
     replace(status, h("span", { class: `tag ${STATUS_KINDS[last.health.status]}` }, last.health.status));
     ring.update(last.ring, moved);
@@ -58,7 +58,7 @@ export async function render(root, _, signal) {
     agents.update(joined(last.agents, last.ring.agents));
     leases.update(leasesOf(last.ring.partitions));
     transfers.update(last.transfers);
-    if (watch.events[0] !== newest) replace(events, eventsShown(watch.events));
+    if (watch.told > told) showNews(events, watch.told - told);
   });
 }
 
@@ -95,9 +95,16 @@ function leasesOf(partitions) {
   return partitions.map((each) => ({ ...each, lease_left_share: each.lease_left_ms / longestLeaseMs }));
 }
 
-function eventsShown(events) {
-  if (events.length === 0) return h("li", { class: "muted" }, "Nothing has changed since this page was opened. Agents that come, go or fall silent, and partitions that change hands, appear here.");
-  return events.map((event) => h("li", {}, h("time", { class: "muted mono" }, clock(event.atMs)), " ", h("span", { class: event.kind }, event.text)));
+const NO_EVENTS = "Nothing has changed since this page was opened. Agents that come, go or fall silent, and partitions that change hands, appear here.";
+
+/** Those before stay as they are: what is put in again is read out again. */
+function showNews(list, fresh) {
+  list.prepend(...watch.events.slice(0, fresh).map(eventShown));
+  while (list.children.length > watch.events.length) list.lastChild.remove();
+}
+
+function eventShown({ atMs, kind, text }) {
+  return h("li", {}, h("time", { class: "muted mono" }, clock(atMs)), " ", h("span", { class: kind }, text));
 }
 
 const POINT_HINT = "Outside, what each agent owns; inside, a tick for each partition in the colour of its leader.";

@@ -96,7 +96,7 @@ class Messages {
     keepQuery(asked.mode === "newest" ? { ...asked, mode: "" } : asked);
     replace(this.tools);
     replace(this.trouble);
-    this.table.empty = asked.mode === LIVE ? "Waiting for new messages." : "";
+    this.table.empty = "";
     this.table.update([]);
     const signal = AbortSignal.any([this.pageSignal, this.asking.signal]);
     if (asked.mode === LIVE) this.follow(asked, signal);
@@ -134,12 +134,7 @@ class Messages {
   follow(asked, signal) {
     let before = { at: performance.now(), received: 0 };
     const total = h("span", { class: "muted" });
-    const toggle = button("Pause", () => {
-      if (tail.isRunning) tail.stop();
-      else tail.start();
-      toggle.textContent = tail.isRunning ? "Pause" : "Go on";
-      this.state.textContent = tail.isRunning ? "connecting…" : "paused";
-    });
+    const toggle = button("", () => (tail.isRunning ? tail.stop() : tail.start()));
     const onNews = ({ records, received }) => {
       const now = { at: performance.now(), received };
       this.table.update(records);
@@ -147,11 +142,17 @@ class Messages {
       total.textContent = `${count(received)} received · ${rate((received - before.received) / seconds)}`;
       if (now.at - before.at > 1_000) before = now;
     };
-    this.state.textContent = "connecting…";
-    replace(this.tools, total, toggle);
     const onState = (text) => {
-      if (!signal.aborted) this.state.textContent = text;
+      if (signal.aborted) return;
+      this.state.textContent = text;
+      toggle.textContent = tail.isRunning ? "Pause" : "Go on";
+      this.table.empty = tail.isRunning ? "Waiting for new messages." : "No messages.";
+      this.table.update(tail.kept);
+      replace(this.trouble);
     };
-    const tail = new Tail(this.topic, asked, { onNews, onState }, signal);
+    const onTrouble = (problem) => replace(this.trouble, problemBox(problem));
+    replace(this.tools, total, toggle);
+    const tail = new Tail(this.topic, asked, { onNews, onState, onTrouble }, signal);
+    tail.start();
   }
 }

@@ -38,14 +38,19 @@ async function renderPartition(root, { topic, partition, query }, signal) {
   const list = table({ columns: SEGMENT_COLUMNS, key: (segment) => String(segment.base_offset), onOpen: (segment) => open(segment.base_offset), label: "segments", sorted: { name: "base", isDown: true }, empty: "Nothing of it is in a segment yet." });
   const opened = h("div", {});
   let turn = 0;
+  let opening = new AbortController();
   let shown = { segments: [], logStart: 0, committedEnd: 0, end: 0, openedBase: null };
 
+  /** The last one that was asked for, whichever comes first. */
   async function open(base) {
+    opening.abort();
+    opening = new AbortController();
+    const wanted = AbortSignal.any([signal, opening.signal]);
     shown = { ...shown, openedBase: base };
     axis.update(shown);
     keepQuery({ segment: base });
-    await openedSegment(opened, topic, partition, base, signal);
-    opened.scrollIntoView({ block: "nearest" });
+    await openedSegment(opened, topic, partition, base, wanted);
+    if (!wanted.aborted) opened.scrollIntoView({ block: "nearest" });
   }
 
   replace(

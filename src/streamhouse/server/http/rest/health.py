@@ -11,7 +11,7 @@ from streamhouse.server.http.rest.registry import Call, Rest
 from streamhouse.wire.http.rest.cluster import NodeHealth
 
 TAG = "health"
-_METADATA_PATIENCE_S = 5.0
+METADATA_PATIENCE_S = 5.0
 _OK = NodeHealth(status="ok")
 
 
@@ -49,7 +49,7 @@ class _HealthRoutes:
     async def ready(self, _: Call) -> NodeHealth:
         """The metadata store answers, and counts this agent among the living; without one of its own, any agent."""
         try:
-            async with asyncio.timeout(_METADATA_PATIENCE_S):
+            async with asyncio.timeout(METADATA_PATIENCE_S):
                 agents = await self._metadata.list_agents()
         except TimeoutError:
             raise Unavailable("the metadata store does not answer") from None

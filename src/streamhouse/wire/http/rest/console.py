@@ -15,7 +15,7 @@ MAX_BLOCKS = 1000
 
 
 class NodeActivity(Struct, frozen=True, kw_only=True):
-    """What this node has done since it started: read it twice for a rate. Latencies are of the last minute or so, null
+    """What a node has done since it started: read it twice for a rate. Latencies are of the last minute or so, null
     while there was nothing to measure."""
 
     agent_id: str
@@ -32,10 +32,10 @@ class NodeActivity(Struct, frozen=True, kw_only=True):
 
 
 class ClusterSummary(Struct, frozen=True, kw_only=True):
-    """`records_written` is the sum of the partitions' ends: it grows with every record of any producer, though other
-    nodes' records show in it only once the metadata store knows of them. So it is with `total_lag`, of all groups
-    together; it is null where groups have too many offsets to add them up. What is stored, and what groups have
-    committed, are up to five seconds old."""
+    """`records_written` is the sum of the partitions' ends: it grows with every record of any producer, though those
+    of a node that does not answer show in it only once the metadata store knows of them. So it is with `total_lag`, of
+    all groups together; it is null where groups have too many offsets to add them up. What is stored, and what groups
+    have committed, are up to five seconds old."""
 
     status: Literal["ok", "degraded", "down"]
     cluster_id: str
@@ -62,10 +62,12 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 class OverviewAnswer(Struct, frozen=True, kw_only=True):
-    """`at_ms` is this node's clock, to divide differences by. The worst alerts come first."""
+    """`at_ms` is this node's clock, to divide differences by. `node` is the one that was asked, `nodes` are all that
+    answered it. The worst alerts come first."""
 
     at_ms: int
     node: NodeActivity
+    nodes: list[NodeActivity]
     cluster: ClusterSummary
     alerts: list[Alert]
 

@@ -6,6 +6,7 @@ const KEPT_EVENTS = 200;
 export class ClusterWatch {
   constructor() {
     this.events = [];
+    this.told = 0;
     this.agents = null;
     this.leaders = null;
     this.transfers = null;
@@ -23,6 +24,7 @@ export class ClusterWatch {
   }
 
   #tell(nowMs, kind, text) {
+    this.told += 1;
     this.events.unshift({ atMs: nowMs, kind, text });
     this.events.length = Math.min(this.events.length, KEPT_EVENTS);
   }

@@ -11,6 +11,8 @@ const MODES = [
   ["time", "From a time"],
   [LIVE, "Live tail"],
 ];
+/** So many partitions are followed at once. */
+const MOST_FOLLOWED = 64;
 const FILTERED = new Set(["newest", "oldest", "time", LIVE]);
 
 /** {element, mode, ask()}; onAsk({mode, partition, …}) is called with what is asked for. */
@@ -20,6 +22,7 @@ export class QueryForm {
     const input = (name, rest) => h("input", { ...fixed, ...rest, value: given.get(name) ?? "" });
     const isMode = MODES.some(([mode]) => mode === given.get("mode"));
     this.onAsk = onAsk;
+    this.partitionCount = partitionCount;
     this.mode = choice(MODES, isMode ? given.get("mode") : "newest", { onchange: () => this.changeMode() });
     this.partition = input("partition", { type: "number", min: 0, max: partitionCount - 1, placeholder: "all" });
     this.offset = input("offset", { type: "number", min: 0, placeholder: "0" });
@@ -67,8 +70,10 @@ export class QueryForm {
   }
 
   missing() {
-    const { mode, field: path, equals } = this.read();
-    if (mode === "offset" && this.partition.value === "") return "An offset is of one partition: say which.";
+    const { mode, partition, field: path, equals } = this.read();
+    if (mode === "offset" && partition === "") return "An offset is of one partition: say which.";
+    if (mode === LIVE && partition === "" && this.partitionCount > MOST_FOLLOWED)
+      return `Up to ${MOST_FOLLOWED} partitions are followed at once: say which one of the ${this.partitionCount}.`;
     if (mode === "time" && this.time.value === "") return "Say from which time.";
     if ((path === "") !== (equals === "")) return "Give a field and what it equals, or neither.";
     return "";

@@ -1,51 +1,57 @@
 // The live tail: what arrives is gathered and shown a few times a second, so that thousands of records a second leave the
 // page free for the person. The newest are kept, the others only counted.
 
-import { at, Problem, url } from "../../lib/api.js";
+import { at, get, Problem, url } from "../../lib/api.js";
 
 const KEPT = 1_000;
 const SHOW_MS = 250;
 
 export class Tail {
-  /** onNews({records: newest first, received}), onState(text) */
-  constructor(topic, { partition, key, field, equals }, { onNews, onState }, signal) {
+  /** onNews({records: newest first, received}), onState(text), onTrouble(problem): `start` begins. */
+  constructor(topic, { partition, key, field, equals }, { onNews, onState, onTrouble }, signal) {
     const query = { key_format: "text", value_format: "text", partitions: partition, key, field, equals };
-    Object.assign(this, {
-      topic,
-      query,
-      onNews,
-      onState,
-      signal,
-      waiting: [],
-      kept: [],
-      received: 0,
-      positions: null,
-      timer: 0,
-    });
+    Object.assign(this, { topic, query, onNews, onState, onTrouble, signal });
+    Object.assign(this, { waiting: [], kept: [], received: 0, positions: null, timer: 0, isRunning: false, source: null });
     signal.addEventListener("abort", () => this.stop());
-    this.start();
-  }
-
-  get isRunning() {
-    return this.source !== null;
   }
 
   /** On from where it stopped, if it did. */
-  start() {
-    this.source = new EventSource(url(at`topics/${this.topic}/stream`, { ...this.query, positions: this.positions }));
-    this.source.onopen = () => this.onState("live");
-    this.source.onmessage = (event) => this.receive(event);
-    this.source.onerror = () =>
-      this.onState(this.source?.readyState === EventSource.CONNECTING ? "connecting again…" : "ended");
-    this.source.addEventListener("problem", (event) => this.fail(new Problem(JSON.parse(event.data))));
+  async start() {
+    this.isRunning = true;
+    this.onState("connecting…");
+    try {
+      const begin = this.positions ?? (await endsOf(this.topic, this.query.partitions, this.signal));
+      this.positions ??= begin;
+    } catch (problem) {
+      return this.fail(problem);
+    }
+    // Meanwhile somebody may have paused it, and even let it go on.
+    if (this.isRunning && this.source === null) this.connect();
   }
 
-  stop() {
+  connect() {
+    const address = url(at`topics/${this.topic}/stream`, { ...this.query, positions: this.positions });
+    const source = new EventSource(address);
+    source.onopen = () => this.onState("live");
+    source.onmessage = (event) => this.receive(event);
+    source.onerror = async () => {
+      if (source.readyState === EventSource.CONNECTING) return this.onState("connecting again…");
+      this.stop("ended");
+      await this.explain(address);
+    };
+    source.addEventListener("problem", (event) => this.fail(new Problem(JSON.parse(event.data))));
+    this.source = source;
+  }
+
+  stop(state = "paused") {
     this.source?.close();
     this.source = null;
+    this.isRunning = false;
     clearTimeout(this.timer);
     this.timer = 0;
-    if (!this.signal.aborted) this.show();
+    if (this.signal.aborted) return;
+    this.show();
+    this.onState(state);
   }
 
   receive(event) {
@@ -68,7 +74,28 @@ export class Tail {
   }
 
   fail(problem) {
-    this.stop();
-    this.onState(problem.message);
+    if (this.signal.aborted) return;
+    this.stop("ended");
+    this.onTrouble(problem);
   }
+
+  /** A stream that is refused does not say why: asked once more, the node does. */
+  async explain(address) {
+    const problem = await refusalOf(address, this.signal).catch((failure) => failure);
+    if (problem !== null && !this.signal.aborted && !this.isRunning) this.onTrouble(problem);
+  }
+}
+
+/** Where the log ends now, as the stream's positions: a tail that is paused before its first record goes on from here. */
+async function endsOf(topic, partition, signal) {
+  const asked = partition === "" ? {} : { limit: 1, after: Number(partition) - 1 };
+  const { partitions } = await get(at`topics/${topic}/partitions`, asked, signal);
+  return partitions.map((each) => `${each.partition}:${each.high_watermark}`).join(",");
+}
+
+async function refusalOf(address, signal) {
+  const answer = await fetch(address, { signal });
+  if (!answer.ok) return new Problem({ status: answer.status, ...(await answer.json()) });
+  await answer.body.cancel(); // it is not refused any more
+  return null;
 }

@@ -16,25 +16,31 @@ export function deadLetters(pipeline, signal) {
   const title = h("h2", {}, "Dead letters");
   const list = h("div", { class: "letters" });
   const trouble = h("div", {});
-  const more = button("Older", () => load());
-  const renew = button("Newest", () => (replace(list), (next = null), load()));
+  const more = button("Older", () => load(next));
+  const renew = button("Newest", () => load(null));
   let next = null;
   let known = pipeline.dead_letters;
+  let loading = new AbortController();
 
-  /** Pipelines may share a topic: what is another's is left out. */
-  async function load() {
+  /** Pipelines may share a topic: what is another's is left out. A load ends the one before, so that none is twice. */
+  async function load(from) {
+    loading.abort();
+    loading = new AbortController();
+    const wanted = AbortSignal.any([signal, loading.signal]);
     try {
-      const page = await get(at`topics/${topic}/messages`, { limit: PAGE, value_format: "text", next }, signal);
+      const query = { limit: PAGE, value_format: "text", next: from };
+      const page = await get(at`topics/${topic}/messages`, query, wanted);
       next = page.next;
+      if (from === null) replace(list);
       list.append(...page.records.filter((record) => saidOf(record).pipeline === name).map((record) => letter(topic, record)));
       replace(trouble);
     } catch (problem) {
-      if (!signal.aborted) replace(trouble, problemBox(problem));
+      if (!wanted.aborted) replace(trouble, problemBox(problem));
     }
     more.hidden = next === null;
   }
 
-  if (topic) load();
+  if (topic) load(null);
   const parts = topic ? [h("div", { class: "bar" }, renew, h("a", { class: "button", href: to("topics", topic, "messages") }, "All of the topic")), list, trouble, more] : h("p", { class: "muted" }, "This pipeline has no topic for dead letters.");
   return {
     element: h("section", { class: "page", "aria-label": "Dead letters" }, title, parts),

@@ -22,6 +22,7 @@ export async function openedSegment(root, topic, partition, base, signal) {
 
 function showSegment(root, path, { topic, partition, segment, ...opened }, signal) {
   const strip = h("div", {});
+  const trouble = h("div", {});
   const blocks = table({ columns: BLOCK_COLUMNS, key: (block) => String(block.block), label: "blocks" });
   const more = button("More blocks", () => showMore());
   let shown = opened.blocks;
@@ -33,10 +34,17 @@ function showSegment(root, path, { topic, partition, segment, ...opened }, signa
     more.hidden = next === null;
   }
   async function showMore() {
-    const page = await get(path, { limit: PAGE, after: next }, signal);
-    shown = [...shown, ...page.blocks];
-    next = page.next;
-    showBlocks();
+    more.disabled = true;
+    try {
+      const page = await get(path, { limit: PAGE, after: next }, signal);
+      shown = [...shown, ...page.blocks];
+      next = page.next;
+      replace(trouble);
+      showBlocks();
+    } catch (problem) {
+      if (!signal.aborted) replace(trouble, problemBox(problem));
+    }
+    more.disabled = false;
   }
 
   showBlocks();
@@ -45,7 +53,7 @@ function showSegment(root, path, { topic, partition, segment, ...opened }, signa
     root,
     h("section", { class: "card", "aria-label": "Opened segment" },
       h("div", { class: "bar" }, h("h2", {}, `Segment from offset ${count(segment.base_offset)}`), h("span", { class: "push" }), messages),
-      facts(factsOf(segment, opened)), strip, blocks.element, more,
+      facts(factsOf(segment, opened)), strip, blocks.element, trouble, more,
     ),
   );
 }

@@ -1,7 +1,7 @@
 // A topic's configuration: what is its own and what is the node's, and a form to change one of it.
 
 import { at, patch } from "../../lib/api.js";
-import { form, notify } from "../../lib/dialog.js";
+import { confirm, form, notify } from "../../lib/dialog.js";
 import { h } from "../../lib/dom.js";
 import { duration } from "../../lib/format.js";
 import { field } from "../../lib/page.js";
@@ -57,9 +57,28 @@ async function change(topic, name, value) {
     action: "Save",
     body: [field(name, input), name in topic.config && h("label", {}, isDefault, " Back to the node's default")],
     submit: async () => {
-      changed = await patch(at`topics/${topic.name}`, { config: { [name]: isDefault.checked ? null : input.value } });
+      const wanted = isDefault.checked ? null : input.value;
+      if (mayDelete(name, value, wanted) && !(await isMeant(topic.name, name, wanted))) return;
+      changed = await patch(at`topics/${topic.name}`, { config: { [name]: wanted } });
     },
   });
   if (changed) notify(`${name} of ${topic.name} was changed.`);
   return changed;
+}
+
+/** Whether records that are kept now may go. What the node's default is, null, is not known here. */
+function mayDelete(name, value, wanted) {
+  if (name === "cleanup.policy") return wanted !== value;
+  const isLimit = name === "retention.ms" || name === "retention.bytes";
+  return isLimit && (wanted === null || limitOf(wanted) < limitOf(value));
+}
+
+const limitOf = (text) => (Number(text) < 0 ? Infinity : Number(text));
+
+function isMeant(topic, name, wanted) {
+  return confirm({
+    title: `Change ${name} of ${topic}?`,
+    text: `Records that are not kept with ${wanted === null ? "the node's default" : `${name}=${wanted}`} are deleted, and cannot be brought back.`,
+    action: "Change",
+  });
 }

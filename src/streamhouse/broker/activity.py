@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.measures import DoorMeasures
+from streamhouse.client.peer import NodeWork
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.measures import SECONDS, quantile
-from streamhouse.wire.http.rest.console import NodeActivity
 
 _WINDOW_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
@@ -21,15 +21,13 @@ class Activity:
         self._doors = doors
         self._latencies = RecentCounts(broker.clock, len(SECONDS) + 1)
 
-    def now(self) -> NodeActivity:
+    def now(self) -> NodeWork:
         doors = self._doors.values()
         broker = self._broker
         waits = self._latencies.since_a_while(
             [sum(counts) for counts in zip(*(door.produce_seconds.counts for door in doors), strict=True)]
         )
-        return NodeActivity(
-            agent_id=broker.identity.agent_id,
-            node_id=broker.identity.node_id,
+        return NodeWork(
             records_in=sum(door.produced_records for door in doors),
             bytes_in=sum(door.produced_bytes for door in doors),
             records_out=sum(door.fetched_records for door in doors),
@@ -38,7 +36,7 @@ class Activity:
             produce_p99_ms=_quantile_ms(waits, 0.99),
             buffered_bytes=max(0, broker.buffer.used_bytes),
             buffer_limit_bytes=broker.buffer.limit_bytes,
-            partitions_led=len(broker.led),
+            ends={leader.partition: leader.high_watermark for leader in broker.led},
         )
 
 
