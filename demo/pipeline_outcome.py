@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from demo.failure import DemoFailed
 from demo.orders import Event
 from demo.pipeline import Pipeline
-from demo.revenue import ResultRow, Sales, by_region, expected_of, read_table, read_topic
+from demo.revenue import ResultRow, Sales, by_minute, by_region, expected_of, read_table, read_topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,12 @@ def compare(
         dead_letters=pipeline.dead_letters,
         first_seconds=first_seconds,
         seconds=seconds,
-        regions=expected,
+        regions=by_region(expected),
     )
 
 
-def _check(place: str, rows: Sequence[ResultRow], expected: Mapping[tuple[str, str], Sales]) -> None:
-    found = by_region(rows)
+def _check(place: str, rows: Sequence[ResultRow], sales: Sequence[ResultRow]) -> None:
+    found, expected = by_minute(rows), by_minute(sales)
     if found != expected:
         different = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
         raise DemoFailed(f"the revenue of {different[:3]} in the {place} is not what the orders say")

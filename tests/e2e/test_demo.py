@@ -24,7 +24,7 @@ from demo.agent import Agent  # noqa: E402
 from demo.audit import Audit  # noqa: E402
 from demo.failure import DemoFailed  # noqa: E402
 from demo.orders import Event, make_orders  # noqa: E402
-from demo.revenue import by_region, expected_of  # noqa: E402
+from demo.revenue import by_minute, by_region, expected_of  # noqa: E402
 
 RECORDS = 5_000
 _HUNG_SECONDS = 1_500
@@ -219,8 +219,13 @@ def test_an_agent_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_a_sale_that_is_missing_or_counted_twice_shows_in_the_revenue() -> None:
     events = make_orders(50)
     sale = next(event for event in events if b'"cancelled"' not in event.value)
-    assert expected_of([event for event in events if event is not sale]) != expected_of(events)
-    assert expected_of([*events, sale]) != expected_of(events)
+    sums = by_minute(expected_of(events))
+    assert by_minute(expected_of([event for event in events if event is not sale])) != sums
+    assert by_minute(expected_of([*events, sale])) != sums
+    # In another minute, although each region has as many minutes and as much revenue as before.
+    moved = [{**row, "minute": "2026-11-01T09:59"} for row in expected_of([sale])]
+    others = expected_of([event for event in events if event is not sale])
+    assert by_minute([*others, *moved]) != sums
     assert by_region([]) == {}
 
 
