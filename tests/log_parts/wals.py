@@ -30,11 +30,16 @@ class Owner:
         self.wal_prefix = entry_prefix(TOPIC_ID, partition)
         self.appended: list[tuple[int, memoryview]] = []
         self.durable_end = 0
+        self.committed_end = 0
         self.problems: list[StreamHouseError] = []
 
     @property
     def next_offset(self) -> int:
-        return self.appended[-1][0] if self.appended else 0
+        return self.appended[-1][0] if self.appended else self.durable_end
+
+    @property
+    def high_watermark(self) -> int:
+        return self.durable_end
 
     @property
     def acknowledged(self) -> list[bytes]:

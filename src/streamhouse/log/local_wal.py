@@ -54,8 +54,9 @@ class LocalWal:
         self._live: deque[WalFile] = deque()
         self._current: WalFile
         """Where what is appended now will go."""
-        self._written: WalFile
+        self._written: WalFile | None = None
         """Where the writer is."""
+        self._retires_when_switched = False
         self._room_bytes = 0
         self._prepare_below_bytes = 0
         self._spare: WalFile | None = None
@@ -136,6 +137,10 @@ class LocalWal:
 
     def _retire_unneeded(self) -> None:
         while len(self._live) > 1 and not self._live[0].pins:
+            if self._live[0] is self._written:
+                # Closed now, its descriptor could be another file's by the writer's next write.
+                self._retires_when_switched = True
+                return
             try:
                 self._files.retire(self._live[0])
             except OSError as problem:
@@ -211,6 +216,7 @@ class LocalWal:
             except OSError as problem:
                 if self._backlog:
                     self._fail(problem)
+                    self._settle_failures()
                     break
                 _log.warning("no spare WAL file yet: %s", problem)
             await self._clock.sleep_ms(wait_ms)
@@ -224,12 +230,14 @@ class LocalWal:
         except BlockingIOError:
             pass
         durable: dict[WalOwner, int] = {}
+        has_switched = False
         now_s = stopwatch_s()
         for count, error in self._writer.completed():
             size_bytes = 0
             for _ in range(count):
                 entry = self._in_flight.popleft()
                 if isinstance(entry, WalFile):
+                    has_switched = True
                     self._written = entry
                     if error == 0 and self._problem is not None:
                         _log.warning("the WAL is writable again")
@@ -242,9 +250,13 @@ class LocalWal:
             self._note_reported(count, size_bytes, now_s)
             if error and self._problem is None:
                 self._fail(OSError(error, os.strerror(error)))
+        # First what is durable: who is told of a loss takes back everything that it was not told to be durable.
         for owner, end_offset in durable.items():
             owner.durable(end_offset)
         self._settle_failures()
+        if has_switched and self._retires_when_switched:
+            self._retires_when_switched = False
+            self._retire_unneeded()
 
     def _note_reported(self, count: int, size_bytes: int, now_s: float) -> None:
         """A group is of one kick or several; a change of files, or a failure, has no bytes and is no sync."""
@@ -262,16 +274,16 @@ class LocalWal:
         self._problem = StorageUnavailable(f"the WAL cannot be written: {problem.strerror}")
         self._failures += 1
         self.measures.failures += 1
-        self._written.has_failed = True
+        if self._written is not None:
+            self._written.has_failed = True
         if self._spare is not None:
             self._files.remove(self._spare)
             self._spare = None
         if not self._closed:
             self._tasks.start(self._reopen(), "reopen")
-        self._settle_failures()
 
     def _settle_failures(self) -> None:
-        """Tell owners of lost batches, once all that was written before them has been reported."""
+        """Tell owners of lost batches, once they were told of all that was written before those."""
         if self._problem is None or self._in_flight:
             return
         for owner, _, _ in self._backlog:
@@ -280,6 +292,18 @@ class LocalWal:
         owners, self._failed_owners = self._failed_owners, {}
         for owner in owners:
             owner.not_durable(self._problem)
+            self._unpin_lost(owner)
+        if owners:
+            self._retire_unneeded()
+
+    def _unpin_lost(self, owner: WalOwner) -> None:
+        """Batches that were lost keep no file: their offsets may never be reached again."""
+        for file in self._live:
+            if file.pins.get(owner, 0) > owner.high_watermark:
+                if owner.high_watermark > owner.committed_end:
+                    file.pins[owner] = owner.high_watermark
+                else:
+                    del file.pins[owner]
 
     async def _reopen(self) -> None:
         for wait_ms in backoff_ms(first_ms=200):

@@ -11,11 +11,14 @@ from streamhouse.model.names import TopicPartition
 class WalOwner(Protocol):
     """Whose batches they are: told, in order, what became of them.
 
-    A batch belongs to the epoch that its owner has when it is appended."""
+    A batch belongs to the epoch that its owner has when it is appended. `high_watermark` is up to where it was told
+    that batches are durable, `committed_end` up to where they are in the object store."""
 
     partition: TopicPartition
     epoch: int
     wal_prefix: bytes
+    high_watermark: int
+    committed_end: int
 
     def durable(self, end_offset: int) -> None:
         """All batches below this offset will survive a crash."""

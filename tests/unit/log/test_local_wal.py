@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from unittest.mock import patch
@@ -288,6 +289,86 @@ async def test_a_failure_just_before_a_change_of_files_fails_what_is_behind_the_
 
         assert owner.problems
         assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+class LateWriter:
+    """Of whose work nothing is heard until one group is done and the next has failed."""
+
+    def add(self, prefix: bytes, batch: memoryview) -> None: ...
+
+    def kick(self) -> None: ...
+
+    def completed(self) -> list[tuple[int, int]]:
+        return [(3, 0), (2, errno.EIO)]
+
+
+async def test_what_is_durable_is_told_before_what_is_lost_when_both_are_heard_of_at_once(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        await until(lambda: not opened.wal._in_flight, "the first file is in use")
+        with monkeypatch.context() as busy_loop:
+            busy_loop.setattr(opened.wal, "_writer", LateWriter())
+            for _ in range(5):
+                owner.append(opened.wal)
+            opened.wal._on_completions()
+
+        assert owner.problems
+        assert (owner.durable_end, len(owner.appended)) == (3, 3), "what was durable was not taken back"
+
+
+async def test_batches_that_were_lost_keep_no_file_though_nobody_writes_to_their_partition_again(
+    directory: Path,
+) -> None:
+    gone, busy = Owner(1), Owner(2)
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(gone, 100)
+        gone.committed_end = 1
+        opened.wal.covered(gone, 1)
+        opened.break_disk_under(opened.current)
+        gone.append(opened.wal)
+        opened.wal.kick()
+        await until(lambda: gone.problems, "the failure is heard")
+        await until(lambda: opened.wal._problem is None, "a new file works")
+        for _ in range(20):
+            await opened.append(busy, 1500)
+            busy.committed_end = busy.durable_end
+            opened.wal.covered(busy, busy.durable_end)
+            assert opened.live_files <= 3
+
+
+async def test_batches_before_a_lost_one_keep_their_file_until_they_are_covered(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, 100)
+        first = opened.current
+        opened.break_disk_under(first)
+        owner.append(opened.wal)
+        opened.wal.kick()
+        await until(lambda: owner.problems, "the failure is heard")
+        await until(lambda: opened.wal._problem is None, "a new file works")
+
+        assert opened.wal._live[0] is first
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+        opened.wal.covered(owner, 1)
+        assert opened.wal._live[0] is not first
+
+
+async def test_the_file_that_the_writer_is_at_is_not_closed_though_nothing_in_it_is_needed(directory: Path) -> None:
+    gone, other = Owner(1), Owner(2)
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(gone, 1500, 800)
+        await opened.until_spare()
+        first = opened.current
+        gone.append(opened.wal, 1000)
+        other.append(opened.wal, 1000)  # in the next file
+        assert opened.live_files == 2
+        opened.wal.forget(gone)  # its topic was deleted; the writer has not begun with the next file
+        assert opened.wal._live[0] is first
+        opened.wal.kick()
+        await until(lambda: other.durable_end == 1, "the other's batch is durable")
+        await until(lambda: opened.wal._live[0] is not first, "the first file is taken back")
 
 
 async def test_a_spare_file_from_before_a_failure_does_not_put_files_out_of_order(directory: Path) -> None:
