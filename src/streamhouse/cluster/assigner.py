@@ -126,24 +126,38 @@ class Assigner:
         self._changed.set()
 
     async def look_now(self) -> None:
-        """A whole round that began after this was called; those who ask together share it."""
-        asked_after = self._rounds_begun
+        """A whole round that began after this was called; those who ask together share it.
+
+        It is carried through though whoever asked may stop waiting, such as a client that wanted a topic: cut off in
+        the middle of a hand-over, nobody would know what came of that."""
+        looking = self._tasks.start(self._look(self._rounds_begun), "look")
+        try:
+            problem = await asyncio.shield(looking)
+        except asyncio.CancelledError:
+            asking = asyncio.current_task()
+            if asking is None or asking.cancelling():
+                raise
+            raise Unavailable("this agent is stopping") from None
+        if problem is not None:
+            raise problem
+
+    async def _look(self, asked_after: int) -> Exception | None:
+        """What went wrong, if something did."""
         async with self._one_round:
             if self._last_done > asked_after:
-                return
+                return None
             self._rounds_begun = this_round = self._rounds_begun + 1
             begun_s = stopwatch_s()
             try:
                 await self._round()
-            except StreamHouseError as problem:
-                self.rounds["failed" if isinstance(problem, Unavailable) else "overtaken"] += 1
-                raise
-            except Exception:
-                self.rounds["failed"] += 1
-                raise
+            except Exception as problem:
+                is_overtaken = isinstance(problem, StreamHouseError) and not isinstance(problem, Unavailable)
+                self.rounds["overtaken" if is_overtaken else "failed"] += 1
+                return problem
             self._last_done = this_round
             self.rounds["done"] += 1
             self.round_seconds.observe(stopwatch_s() - begun_s)
+            return None
 
     async def drain(self, timeout_ms: int) -> None:
         """Hand everything over, as far as others are there to take it within the time."""

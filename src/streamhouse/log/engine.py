@@ -31,7 +31,7 @@ from streamhouse.log.wal_files import WalFile, wal_paths
 from streamhouse.log.wal_retirement import WalRetirement
 from streamhouse.metadata.cluster import Transfer
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import CorruptData, NotLeader, StreamHouseError, Unavailable
+from streamhouse.model.errors import CorruptData, NotLeader, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic
@@ -193,11 +193,11 @@ class LogEngine:
         await self._chores.cancel()
         leaders = self._leaders()
         for leader in leaders:
-            leader.stop_writing()  # what is settled stays so while others still upload
+            leader.give_up_writing()  # what is settled stays so while others still upload
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await asyncio.gather(*(self._settle(leader) for leader in leaders))
-                await self._renewal.cancel()
+                await self.leadership.end_renewals()
                 await self.leadership.release(leaders, drained=True)
         except TimeoutError:
             _log.error("not everything could be uploaded in time; the WAL keeps it for the next start")
@@ -258,7 +258,7 @@ class LogEngine:
 
     async def _give_away(self, moving: Sequence[tuple[Transfer, PartitionLeader]]) -> None:
         for _, leader in moving:
-            leader.stop_writing()
+            leader.give_up_writing()
         results: Sequence[Exception | None]
         try:
             async with asyncio.timeout(_STOPPED_LIMIT_MS / 1000):
@@ -271,6 +271,10 @@ class LogEngine:
         except (TimeoutError, StreamHouseError) as problem:
             _log.warning("a hand-over of %d partitions came to nothing: %s", len(moving), problem or "too slow")
             results = [problem] * len(moving)
+        except BaseException:  # whoever waited for this no longer does: nobody is left to say how it ended
+            for _, leader in moving:
+                self.leadership.doubt(leader)
+            raise
         for (transfer, leader), refusal in zip(moving, results, strict=True):
             if refusal is None:
                 name = f"{leader.topic}/{leader.partition.partition}"
@@ -314,13 +318,14 @@ class LogEngine:
 
     async def _begin_anew(self, leader: PartitionLeader) -> None:
         """The topic's durability has changed: the next leadership, ours or another's, goes by the new one."""
-        await self.uploader.flush(leader)
-        leader.stop_writing()
-        await self._settle(leader)
         try:
+            await self.uploader.flush(leader)
+            leader.give_up_writing()
+            await self._settle(leader)
             await self.leadership.release([leader], drained=True)
-        except Unavailable:
+        except StreamHouseError as problem:
             # It goes on under a new epoch, and this is tried again then.
+            _log.warning("the durability of %s cannot change yet: %s", leader.topic, problem)
             self.leadership.doubt(leader)
             await self._clock.sleep_ms(self._settings.lease_renewal)
             self._match_durability(leader)

@@ -112,6 +112,7 @@ class PartitionLeader:
         self._node_buffer = resources.buffer
         self._wal = wal
         self._is_stopped = False
+        self._is_given_up = False
         self._clock = resources.clock
         self._tail_memory = resources.tail_memory
         self._upload_due = resources.upload_due
@@ -330,7 +331,7 @@ class PartitionLeader:
         return following < len(self.epochs) and self.epochs[following][1] <= offset
 
     def extend_lease(self, writable_until_ms: int) -> None:
-        if self.has_begun and not self._is_stopped:
+        if self.has_begun and not self._is_stopped and not self._is_given_up:
             self.writable_until_ms = writable_until_ms
 
     def stop_writing(self) -> None:
@@ -340,7 +341,18 @@ class PartitionLeader:
 
     def resume_writing(self, writable_until_ms: int) -> None:
         self._is_stopped = False
-        self.writable_until_ms = writable_until_ms
+        self.extend_lease(writable_until_ms)
+
+    def give_up_writing(self) -> None:
+        """Refuse appends for good: what is there now is all that the next leader shall find. A lease that is lost and
+        taken again meanwhile changes nothing about that; only `reconsider` does."""
+        self._is_given_up = True
+        self.writable_until_ms = 0
+
+    def reconsider(self) -> None:
+        """It was not given up after all; it goes on with `resume_writing`."""
+        self._is_given_up = False
+        self.stop_writing()
 
     def log_start_moved(self, log_start_offset: int) -> None:
         """Judged by offsets and not by what the store dropped, so that it does not matter whether this is heard of

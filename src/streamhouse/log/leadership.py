@@ -80,6 +80,11 @@ class Leadership:
         self._wals = wals
         self._lost = lost
         self._leases: dict[TopicPartition, Lease] = {}
+        self._loading: dict[TopicPartition, Lease] = {}
+        """Of partitions whose records are still being read, which may take longer than a lease lasts."""
+        self._rests_until_ms: dict[TopicPartition, int] = {}
+        """Of partitions that could not be read when they were last tried."""
+        self._renews = True
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._by_topic: dict[UUID, list[PartitionLeader | None]] = {}
         self._doubtful: set[TopicPartition] = set()
@@ -110,20 +115,46 @@ class Leadership:
 
         Passed over are partitions that are led already or that the metadata store does not grant. `handed_over`: the
         epochs of leases that a transfer has made ours. `from_own_disk`: the local WAL may hold more of them."""
-        missing = [partition for partition in wanted if partition not in self._leaders]
+        now_ms = self._clock.monotonic_ms()
+        missing = [
+            partition
+            for partition in wanted
+            if partition not in self._leaders and self._rests_until_ms.get(partition, 0) <= now_ms
+        ]
         if not missing:
             return []
         stored = await self._load(await self._take_leases(missing, handed_over))
         leaders = [self._make_leader(wanted[log.lease.partition], log, from_own_disk) for log in stored]
+        self._loading.update({log.lease.partition: log.lease for log in stored})
+        try:
+            return await self._load_leaders(wanted, leaders, stored)
+        finally:
+            for leader in leaders:
+                self._loading.pop(leader.partition, None)
+                if self._leaders.get(leader.partition) is not leader:
+                    leader.remove(NotLeader(f"{leader.topic}/{leader.partition.partition} could not be taken up"))
+
+    async def _load_leaders(
+        self, wanted: Mapping[TopicPartition, Topic], leaders: Sequence[PartitionLeader], stored: Sequence[_StoredLog]
+    ) -> list[PartitionLeader]:
+        """Those that can be led are, though others cannot."""
         enough = asyncio.Semaphore(_REPLAYS_AT_ONCE)
         replays = (self._replay(leader, log, enough) for leader, log in zip(leaders, stored, strict=True))
+        outcomes = await asyncio.gather(*replays, return_exceptions=True)
         loaded: list[PartitionLeader] = []
-        for leader, log, is_whole in zip(leaders, stored, await asyncio.gather(*replays), strict=True):
-            if is_whole:
-                self._install(wanted[leader.partition], leader, log.lease)
+        for leader, outcome in zip(leaders, outcomes, strict=True):
+            lease = self._loading.pop(leader.partition, None)
+            if lease is None or isinstance(outcome, BaseException):
+                continue  # it was lost meanwhile, or is tried again
+            if outcome:
+                self._install(wanted[leader.partition], leader, lease)
                 loaded.append(leader)
             else:
-                await self._metadata.release_leases(self._agent_id, [log.lease], drained=False)
+                self._rests_until_ms[leader.partition] = self._clock.monotonic_ms() + self._ttl_ms
+                await self._metadata.release_leases(self._agent_id, [lease], drained=False)
+        for problem in outcomes:
+            if isinstance(problem, BaseException):
+                raise problem
         return loaded
 
     async def _load(self, leases: Sequence[Lease]) -> list[_StoredLog]:
@@ -214,11 +245,18 @@ class Leadership:
 
         One at a time: of two that took a lease again, the older grant could be heard of last."""
         async with self._one_renewal:
-            await self._renew(partitions)
+            if self._renews:
+                await self._renew(partitions)
+
+    async def end_renewals(self) -> None:
+        """Not in the middle of one: a lease that is taken again must be known before it is released."""
+        async with self._one_renewal:
+            self._renews = False
 
     async def _renew(self, partitions: Sequence[TopicPartition] | None) -> None:
-        asked = list(self._leases) if partitions is None else partitions
-        leases = [self._leases[partition] for partition in asked if partition in self._leases]
+        known = self._leases | self._loading
+        asked = list(known) if partitions is None else partitions
+        leases = [known[partition] for partition in asked if partition in known]
         if not leases:
             return
         asked_at_ms = self._clock.monotonic_ms()
@@ -226,6 +264,11 @@ class Leadership:
         until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)
         lost: list[TopicPartition] = []
         for old, lease in zip(leases, renewed, strict=True):
+            if self._loading.get(old.partition) == old:
+                self._loading.pop(old.partition)
+                if lease is not None:
+                    self._loading[old.partition] = lease
+                continue
             leader = self._leaders.get(old.partition)
             if leader is None or self._leases.get(old.partition) != old:
                 continue
@@ -248,7 +291,7 @@ class Leadership:
         """Whether we still lead is not known: what asked to end it was not answered. It goes on with a new epoch, under
         which the old one's request means nothing, or not at all."""
         if self._leaders.get(leader.partition) is leader:
-            leader.stop_writing()
+            leader.reconsider()
             self._doubtful.add(leader.partition)
 
     async def _take_again(self, partitions: list[TopicPartition]) -> None:
@@ -321,7 +364,7 @@ class Leadership:
         """Stop leading. `drained`: everything of them is in the object store."""
         leases = []
         for leader in leaders:
-            leader.stop_writing()
+            leader.give_up_writing()
             if self._leaders.get(leader.partition) is leader:
                 leases.append(self._leases[leader.partition])
         if leases:

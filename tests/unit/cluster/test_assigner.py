@@ -12,7 +12,7 @@ from log_parts.waiting import until
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.metadata.cluster import Change
-from streamhouse.model.errors import MetadataUnavailable, NotFound
+from streamhouse.model.errors import MetadataUnavailable, NotFound, Unavailable
 from streamhouse.model.names import TopicPartition
 
 ALL = set(range(12))
@@ -492,8 +492,33 @@ async def test_those_who_ask_together_share_a_look_that_began_after_they_asked()
 
         await asyncio.gather(*(a.assigner.look_now() for _ in range(50)))
 
-        # The first one's began before the others had asked; one more serves all of those.
-        assert cluster.store.calls.count("list_placements") == 2
+        assert cluster.store.calls.count("list_placements") == 1
+
+
+async def test_a_look_is_carried_through_though_whoever_asked_no_longer_waits() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await cluster.topic()
+        asking = asyncio.create_task(a.assigner.look_now())
+        await until(lambda: "list_placements" in cluster.store.calls, "the look has begun")
+
+        asking.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await until(lambda: a.numbers == ALL, "the look is carried through")
+
+
+async def test_who_waits_for_a_look_when_the_agent_stops_is_told_so() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        asking = asyncio.create_task(a.assigner.look_now())
+        await until(lambda: cluster.store.calls, "the look has begun")
+
+        await a.assigner.stop()
+
+        with pytest.raises(Unavailable, match="stopping"):
+            await asking
 
 
 async def test_who_asks_while_a_look_is_under_way_gets_the_next_one() -> None:

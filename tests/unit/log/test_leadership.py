@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -196,6 +197,58 @@ async def test_a_commit_whose_answer_is_still_on_its_way_is_not_taken_for_anothe
         assert not leader.removed
         await finishes(flushing, "the flush")
         await running.produce(sent())
+
+
+async def test_a_leader_that_is_given_up_writes_no_more_though_its_lease_is_lost_and_taken_again() -> None:
+    """Else what it acknowledged after everything was settled would be in no segment when the next leader begins."""
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        leader = running.leader()
+        leader.give_up_writing()
+        shared.clock.pass_time(2 * TTL_MS)
+        await running.engine.leadership.renew()
+
+        assert leader.epoch == 2
+        with pytest.raises(NotLeader):
+            leader.append(sent(), header_of(sent()), Ack())
+
+        running.engine.leadership.doubt(leader)
+        await running.engine.leadership.renew()
+        await running.produce(sent())
+        assert (leader.epoch, leader.high_watermark) == (3, 2)
+
+
+async def test_a_stop_waits_for_a_lease_that_is_being_taken_again_and_releases_that_one() -> None:
+    """Released with the epoch that it had before, it would stay this agent's, and wait for it for ever."""
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        shared.clock.pass_time(2 * TTL_MS)
+        granted, go_on = asyncio.Event(), asyncio.Event()
+        acquire = shared.metadata.acquire_leases
+
+        async def slowly(*arguments: Any) -> Any:
+            leases = await acquire(*arguments)
+            granted.set()
+            await go_on.wait()
+            return leases
+
+        shared.metadata.acquire_leases = slowly  # type: ignore[method-assign]
+        renewing = asyncio.create_task(running.engine.leadership.renew())
+        await granted.wait()
+        ending = asyncio.create_task(running.engine.leadership.end_renewals())
+        await asyncio.sleep(0)
+        go_on.set()
+        await finishes(ending, "the end of renewals")
+        await renewing
+        await running.engine.leadership.release([running.leader()], drained=True)
+
+        (placement,) = await shared.metadata.list_placements()
+        assert (placement.epoch, placement.lease_left_ms <= 0, placement.wal_agent_id) == (2, True, "")
+        await running.engine.leadership.renew()
+        (placement,) = await shared.metadata.list_placements()
+        assert placement.lease_left_ms <= 0, "nothing is renewed any more"
 
 
 async def test_expired_leases_are_renewed_by_the_task_that_keeps_them() -> None:

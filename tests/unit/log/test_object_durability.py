@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from log_parts.batches import sent
 from log_parts.engines import Bench, Running, bench, finishes
 from log_parts.waiting import until
 from streamhouse.format.batch import iter_headers
-from streamhouse.model.errors import NotLeader
+from streamhouse.model.errors import NotLeader, Unavailable
 from streamhouse.objects.faulty import Moment, Operation
 
 TTL_MS = 30_000
@@ -193,6 +194,61 @@ async def test_a_partition_whose_wal_object_is_gone_is_not_led_and_the_others_ar
                 second.leader("damaged")
         placements = {placement.topic: placement for placement in await shared.metadata.list_placements()}
         assert placements["damaged"].lease_left_ms <= 0
+
+
+@pytest.mark.parametrize("is_damaged", [True, False], ids=["damaged", "away"])
+async def test_what_was_read_of_a_partition_that_is_not_led_after_all_takes_no_memory(is_damaged: bool) -> None:
+    """And a partition that cannot be read is not tried again and again without a pause."""
+    async with bench() as shared:
+        async with shared.engine("first", durability="object") as first:
+            await first.create()
+            for _ in range(3):
+                await first.produce(sent(1_000))  # an object each
+        shared.clock.pass_time(2 * TTL_MS)
+        last = sorted(await wal_keys(shared))[-1]
+        if is_damaged:
+            await shared.inner.delete([last])
+        else:
+            shared.objects.fail(Operation.READ, matches=lambda key: key == last, times=None)
+        second = shared.unstarted("second", durability="object")
+        try:
+            second.topics.opened(await shared.metadata.list_topics())
+            await second.engine.start(second.topics)
+            for _ in range(3):
+                with suppress(Unavailable):
+                    await second.place()
+            (placement,) = await shared.metadata.list_placements()
+            assert not second.engine.leadership.leaders
+            assert second.engine.buffer.used_bytes == 0
+            if is_damaged:
+                assert placement.epoch == 2, "tried once, and then left to rest"
+        finally:
+            await second.engine.abort()
+
+
+async def test_a_lease_is_kept_while_the_records_of_its_partition_are_read() -> None:
+    async with bench() as shared:
+        async with shared.engine("first", durability="object") as first:
+            await first.create()
+            await first.produce(sent())
+        shared.clock.pass_time(2 * TTL_MS)
+        reading = shared.objects.hold(Operation.READ)
+        second = shared.unstarted("second", durability="object")
+        try:
+            second.topics.opened(await shared.metadata.list_topics())
+            await second.engine.start(second.topics)
+            leading = asyncio.create_task(second.place())
+            await finishes(reading.reached.wait(), "the reading has begun")
+            for _ in range(4):  # longer than a lease lasts
+                shared.clock.pass_time(TTL_MS // 2)
+                await second.engine.leadership.renew()
+            reading.release()
+            await finishes(leading, "the taking up")
+
+            assert (second.leader().epoch, second.leader().high_watermark) == (2, 1)
+            await second.produce(sent())
+        finally:
+            await second.engine.abort()
 
 
 async def test_topics_of_both_kinds_are_led_side_by_side(tmp_path: Path) -> None:
