@@ -11,7 +11,7 @@ from log_parts.engines import finishes
 from log_parts.waiting import until
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.transfer import TransferState
-from streamhouse.metadata.cluster import Change
+from streamhouse.metadata.cluster import Change, Placement
 from streamhouse.model.errors import MetadataUnavailable, NotFound, Unavailable
 from streamhouse.model.names import TopicPartition
 
@@ -512,8 +512,15 @@ async def test_a_look_is_carried_through_though_whoever_asked_no_longer_waits() 
 async def test_who_waits_for_a_look_when_the_agent_stops_is_told_so() -> None:
     async with a_cluster() as cluster:
         a = await cluster.join("a")
+        looking = asyncio.Event()
+
+        async def never_answers() -> list[Placement]:
+            looking.set()
+            return await asyncio.Future()
+
+        cluster.store.list_placements = never_answers  # type: ignore[method-assign]
         asking = asyncio.create_task(a.assigner.look_now())
-        await until(lambda: cluster.store.calls, "the look has begun")
+        await finishes(looking.wait(), "the look has begun")
 
         await a.assigner.stop()
 
