@@ -11,7 +11,7 @@ from typing import Any
 from streamhouse.metadata.groups import GroupRow, ShardLease
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import MetadataUnavailable, StreamHouseError
+from streamhouse.model.errors import MetadataUnavailable
 from streamhouse.runtime.clock import Clock
 
 
@@ -19,7 +19,7 @@ class WatchedStore:
     def __init__(self, store: MetadataStore) -> None:
         self.real = store
         self.is_away = False
-        self.problems: dict[str, StreamHouseError] = {}
+        self.problems: dict[str, Exception] = {}
         self.waiting: Counter[str] = Counter()
         """How many calls of each name are held up now."""
         self.finished: Counter[str] = Counter()

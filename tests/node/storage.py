@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -81,11 +83,11 @@ class EmbeddedStorage:
 
     def object_sizes(self) -> dict[str, int]:
         sizes = {}
-        for path in self._objects.rglob("*.strm"):
-            try:
-                sizes[str(path.relative_to(self._objects))] = path.stat().st_size
-            except FileNotFoundError:
-                continue  # deleted while we looked
+        # Not by Path.rglob, which fails when a directory is deleted while we look.
+        for directory, _, names in os.walk(self._objects):
+            for path in (Path(directory, name) for name in names if name.endswith(".strm")):
+                with suppress(FileNotFoundError):
+                    sizes[str(path.relative_to(self._objects))] = path.stat().st_size
         return sizes
 
     def read_object(self, key: str) -> bytes:

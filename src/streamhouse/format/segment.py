@@ -75,6 +75,7 @@ class EncodedSegment:
     max_timestamp_ms: int
     size_bytes: int
     checksum: int
+    epoch: int
 
 
 class StoredBlock(NamedTuple):
@@ -161,6 +162,7 @@ def encode_segment(
         max_timestamp_ms=footer.max_timestamp_ms,
         size_bytes=footer.index_end + FOOTER_BYTES,
         checksum=checksum,
+        epoch=epoch,
     )
 
 

@@ -22,6 +22,7 @@ from streamhouse.runtime.clock import Clock
 _log = logging.getLogger(__name__)
 _MAILBOX_SIZE = 10_000
 _READ_AGAIN_SECONDS = 1.0
+_PAUSE_MS = 100
 T = TypeVar("T")
 
 
@@ -108,7 +109,7 @@ class Group:
         """The task: runs until cancelled, and then leaves nobody waiting."""
         try:
             while True:
-                await self._serve_next()
+                await self._attempt(self._serve_next)
         finally:
             self.end()
 
@@ -129,7 +130,7 @@ class Group:
             async with asyncio.timeout(self._seconds_to_deadline()):
                 request, done = await self._mailbox.get()
         except TimeoutError:
-            await self._attempt(self._tick)
+            await self._tick()
             return
         self._is_busy = True
         try:
@@ -138,6 +139,8 @@ class Group:
                 await self._read_again()
             result = await request()
         except Exception as problem:
+            if not isinstance(problem, StreamHouseError):
+                self.mistrust()
             _fail(done, problem)
         except asyncio.CancelledError:
             _fail(done, self._not_ours())
@@ -154,7 +157,11 @@ class Group:
     def _let_go(self) -> None:
         """Whoever waits is told to look for the coordinator again."""
         if isinstance(self.machine, ClassicGroup):
-            self._deliver(self.machine.unload(self.now_ms))
+            try:
+                self._deliver(self.machine.unload(self.now_ms))
+            except Exception:
+                # It may be let go because it is broken. Those who wait are known here as well.
+                _log.exception("group %r could not say who waits for it", self.group_id)
         # Those whose answers were due with what is not stored now: the machine no longer knows that they wait.
         for future, refusal in self._waiting.values():
             if not future.done():
@@ -197,7 +204,7 @@ class Group:
             self._empty_since_ms = self._clock.now_ms()
         try:
             await self._shard.save(to_row(self.group_id, self.machine, self._empty_since_ms))
-        except StreamHouseError:
+        except Exception:
             self.mistrust()
             raise
         generation = generation_of(self.machine)
@@ -240,12 +247,17 @@ class Group:
         elif isinstance(self.machine, ConsumerGroup) and self.machine.tick(self.now_ms):
             await self.store()
 
-    async def _attempt(self, chore: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _attempt(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """The group outlives whatever goes wrong: without its task it would be found here, and never answer."""
         try:
-            await chore()
+            await work()
         except StreamHouseError as problem:
             _log.warning("group %r: %s", self.group_id, problem)
-            await self._clock.sleep_ms(100)
+            await self._clock.sleep_ms(_PAUSE_MS)
+        except Exception:
+            _log.exception("group %r is read again after an error that nobody expected", self.group_id)
+            self.mistrust()
+            await self._clock.sleep_ms(_PAUSE_MS)
 
     def _seconds_to_deadline(self) -> float | None:
         if self.is_unread:

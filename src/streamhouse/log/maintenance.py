@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from streamhouse.core.retention import retained_from
-from streamhouse.format.object_keys import SEGMENTS_PREFIX, parse_segment_key
+from streamhouse.format.object_keys import SEGMENTS_PREFIX, SegmentKey, parse_segment_key
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.log.leadership import Leadership
+from streamhouse.log.log_start import LogStartMover
+from streamhouse.log.orphans import OrphanWatch
 from streamhouse.log.replacement import SegmentReplacer
 from streamhouse.log.uploader import Uploader
 from streamhouse.metadata.store import MetadataStore
@@ -38,7 +41,6 @@ class Maintenance:
         clock: Clock,
         garbage_grace_ms: int,
     ) -> None:
-        self._agent_id = agent_id
         self._leadership = leadership
         self._uploader = uploader
         self._replacer = replacer
@@ -46,6 +48,8 @@ class Maintenance:
         self._objects = objects
         self._clock = clock
         self._garbage_grace_ms = garbage_grace_ms
+        self._orphans = OrphanWatch(clock, garbage_grace_ms)
+        self._log_starts = LogStartMover(agent_id=agent_id, store=store, clock=clock)
 
     async def upload_by_age(self, interval_ms: int) -> None:
         """Runs until cancelled; topics may have shorter ages than the node, so the check is frequent and cheap."""
@@ -56,7 +60,14 @@ class Maintenance:
                     self._uploader.due(leader)
 
     async def clean_up(self, interval_ms: int) -> None:
-        """Runs until cancelled."""
+        """Runs until cancelled, and then what it has begun ends too."""
+        try:
+            await self._clean_up_again_and_again(interval_ms)
+        except asyncio.CancelledError:
+            await self._log_starts.close()
+            raise
+
+    async def _clean_up_again_and_again(self, interval_ms: int) -> None:
         last_orphan_search_ms = self._clock.monotonic_ms()
         while True:
             await self._clock.sleep_ms(interval_ms)
@@ -64,7 +75,7 @@ class Maintenance:
                 leader.producers.expire(self._clock.now_ms())
                 await self._attempt(partial(self.apply_retention, leader))
             await self._attempt(self.remove_garbage)
-            if self._clock.monotonic_ms() - last_orphan_search_ms >= self._garbage_grace_ms:
+            if self._clock.monotonic_ms() - last_orphan_search_ms >= self._garbage_grace_ms // 2:
                 last_orphan_search_ms = self._clock.monotonic_ms()
                 await self._attempt(self.remove_orphans)
 
@@ -90,10 +101,7 @@ class Maintenance:
     async def move_log_start(self, leader: PartitionLeader, log_start_offset: int) -> None:
         """Rows first, objects after the grace period: a reader that is at it now may finish. Pins do not count: what an
         operator deletes is deleted."""
-        dropped = await self._store.advance_log_start(leader.partition, self._agent_id, leader.epoch, log_start_offset)
-        leader.log_start_moved(log_start_offset)
-        if dropped:
-            _log.info("%s/%d: dropped %d segments", leader.topic, leader.partition.partition, len(dropped))
+        await self._log_starts.move(leader, log_start_offset)
 
     async def remove_garbage(self) -> None:
         while keys := await self._store.list_garbage(self._garbage_grace_ms, _GARBAGE_BATCH):
@@ -102,29 +110,33 @@ class Maintenance:
 
     async def remove_orphans(self) -> None:
         """Objects that were uploaded but never registered, because the process died in between."""
-        newest_ms = self._clock.now_ms() - self._garbage_grace_ms
         orphans: list[str] = []
-        partition, old_keys = None, list[str]()
+        partition, keys = None, list[str]()
         async for item in self._objects.list(SEGMENTS_PREFIX):
             key = parse_segment_key(item.key)
-            if key is None or item.modified_at_ms > newest_ms:
+            if key is None or not self._is_ours(key):
                 continue
             if partition != TopicPartition(key.topic_id, key.partition):
-                orphans += await self._unregistered(partition, old_keys)
-                partition, old_keys = TopicPartition(key.topic_id, key.partition), []
-            old_keys.append(item.key)
-        orphans += await self._unregistered(partition, old_keys)
+                orphans += await self._unregistered(partition, keys)
+                partition, keys = TopicPartition(key.topic_id, key.partition), []
+            keys.append(item.key)
+        orphans += await self._unregistered(partition, keys)
         garbage = set(await self._store.list_garbage(0, 1_000_000))
-        orphans = [key for key in orphans if key not in garbage]
+        orphans = self._orphans.outlived(key for key in orphans if key not in garbage)
         if orphans:
             _log.info("removing %d objects that were never registered", len(orphans))
             await self._objects.delete(orphans)
+
+    def _is_ours(self, key: SegmentKey) -> bool:
+        """Whether it is for us to judge: not if another agent leads, also if we have not heard of its epoch yet."""
+        leader = self._leadership.leaders.get(TopicPartition(key.topic_id, key.partition))
+        return leader is not None and key.epoch <= leader.epoch
 
     async def _unregistered(self, partition: TopicPartition | None, keys: Sequence[str]) -> list[str]:
         """Those of a partition's objects that are no segments of it and will not be; none if another agent leads it."""
         if partition is None or partition not in self._leadership.leaders:
             return []
-        # In this order: what is registered in between was under way before. So old an object is not registered anew.
+        # In this order: what is registered in between was under way before. An old object is not registered anew.
         under_way = self._uploader.keys_under_way | self._replacer.keys_under_way
         (segments,) = await self._store.load_segments([partition])
         wanted = under_way.union(segment.object_key for segment in segments)

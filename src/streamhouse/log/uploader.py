@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
 
@@ -136,17 +137,22 @@ class Uploader:
         if not parts:
             return
         begun_s, reason = stopwatch_s(), "flush" if leader in self._flushing else leader.roll_reason()
-        encode = partial(encode_segment, parts, epoch=leader.epoch)
-        encoded = await asyncio.get_running_loop().run_in_executor(self._threads, encode)
+        encoded = await self._encode(parts, leader.epoch)
         raw_bytes = sum(len(part) for part in parts)
         for wait_ms in backoff_ms():
             if leader.removed:
                 return
+            if encoded.epoch != leader.epoch:
+                encoded = await self._encode(parts, leader.epoch)
             if await self._store_and_commit(leader, encoded, raw_bytes):
                 self._note_uploaded(encoded, reason, stopwatch_s() - begun_s)
                 return
             # Deposed; or the lease was lost and taken again meanwhile, and the next try has its new epoch.
             await self._clock.sleep_ms(wait_ms)
+
+    async def _encode(self, parts: Sequence[memoryview], epoch: int) -> EncodedSegment:
+        encode = partial(encode_segment, parts, epoch=epoch)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, encode)
 
     def _note_uploaded(self, encoded: EncodedSegment, reason: str, seconds: float) -> None:
         self.measures.rolls[reason] += 1
@@ -155,9 +161,10 @@ class Uploader:
         self.measures.records += encoded.record_count
 
     async def _store_and_commit(self, leader: PartitionLeader, encoded: EncodedSegment, raw_bytes: int) -> bool:
-        """False if the metadata store refuses the commit because of its epoch."""
+        """False if the metadata store refuses the commit because of its epoch, which is that of the footer also in the
+        key and the row: the leader may have got a new one since the segment was encoded."""
         partition = leader.partition
-        key = segment_key(partition.topic_id, partition.partition, encoded.base_offset, leader.epoch, new_uuid())
+        key = segment_key(partition.topic_id, partition.partition, encoded.base_offset, encoded.epoch, new_uuid())
         self.keys_under_way.add(key)
         try:
             commit = self._commit_of(leader, encoded, key)
@@ -204,7 +211,7 @@ class Uploader:
         return SegmentCommit(
             partition=leader.partition,
             agent_id=self._agent_id,
-            epoch=leader.epoch,
+            epoch=encoded.epoch,
             commit_id=new_uuid(),
             segment=SegmentRow(
                 base_offset=encoded.base_offset,
@@ -213,7 +220,7 @@ class Uploader:
                 size_bytes=encoded.size_bytes,
                 min_timestamp_ms=encoded.min_timestamp_ms,
                 max_timestamp_ms=encoded.max_timestamp_ms,
-                epoch=leader.epoch,
+                epoch=encoded.epoch,
                 object_key=key,
                 checksum=encoded.checksum,
                 created_at_ms=self._clock.now_ms(),

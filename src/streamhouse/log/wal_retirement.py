@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Set
 
 from streamhouse.format.object_keys import WAL_PREFIX, parse_wal_object_key
+from streamhouse.log.orphans import OrphanWatch
 from streamhouse.metadata.wal_objects import WalObjectStore
 from streamhouse.model.errors import Unavailable
 from streamhouse.objects.store import ObjectStore
@@ -33,7 +34,8 @@ class WalRetirement:
         self._store = store
         self._objects = objects
         self._clock = clock
-        self._garbage_grace_ms = garbage_grace_ms
+        self._orphan_search_ms = garbage_grace_ms // 2
+        self._orphans = OrphanWatch(clock, garbage_grace_ms)
         self._keys_under_way = keys_under_way
 
     async def run(self, interval_ms: int = _INTERVAL_MS) -> None:
@@ -42,7 +44,7 @@ class WalRetirement:
         while True:
             await self._clock.sleep_ms(jittered(interval_ms))
             await self._attempt(self.retire)
-            if self._clock.monotonic_ms() - last_orphan_search_ms >= self._garbage_grace_ms:
+            if self._clock.monotonic_ms() - last_orphan_search_ms >= self._orphan_search_ms:
                 last_orphan_search_ms = self._clock.monotonic_ms()
                 await self._attempt(self.remove_orphans)
 
@@ -54,18 +56,14 @@ class WalRetirement:
     async def remove_orphans(self) -> None:
         """Objects that were uploaded but never committed, because the process died in between.
 
-        None of them can be committed any more: a writer uploads anew what is older than half the grace period."""
-        newest_ms = self._clock.now_ms() - self._garbage_grace_ms
-        old = [
-            item.key
-            async for item in self._objects.list(WAL_PREFIX)
-            if item.modified_at_ms <= newest_ms and parse_wal_object_key(item.key) is not None
+        None of those that are removed can be committed any more: a writer uploads anew what is older than half the
+        grace period."""
+        listed = [
+            item.key async for item in self._objects.list(WAL_PREFIX) if parse_wal_object_key(item.key) is not None
         ]
-        if not old:
-            return
         # Asked after the listing, so that what was committed meanwhile is among them.
         wanted = {*await self._store.list_wal_object_keys(), *self._keys_under_way()}
-        orphans = [key for key in old if key not in wanted]
+        orphans = self._orphans.outlived(key for key in listed if key not in wanted)
         if orphans:
             _log.info("removing %d WAL objects that were never committed", len(orphans))
             await self._objects.delete(orphans)

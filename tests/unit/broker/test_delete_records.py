@@ -69,3 +69,19 @@ async def test_the_start_never_goes_back() -> None:
         await broker.delete_records(running.leader(), 2)
 
         assert await broker.delete_records(running.leader(), 1) == 2
+
+
+async def test_a_deletion_whose_answers_were_lost_is_heard_of_all_the_same() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        for _ in range(3):
+            await running.produce(sent())
+            await running.engine.flush()
+        shared.metadata.fail("advance_log_start", times=2, lost_answer=True)
+
+        start = await finishes(broker_of(shared, running).delete_records(running.leader(), 2), "the deletion")
+
+        leader = running.leader()
+        assert start == leader.log_start_offset == 2
+        (rows,) = await shared.metadata.load_segments([leader.partition])
+        assert [row.object_key for row in leader.segments] == [row.object_key for row in rows]

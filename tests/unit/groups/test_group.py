@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -19,12 +20,17 @@ from group_parts.coordinators import (
 )
 from group_parts.store import watched_store
 from log_parts.waiting import HUNG_SECONDS, until
+from streamhouse.core.groups.classic import ClassicGroup
 from streamhouse.core.groups.classic_messages import JoinReply, MemberClaim
 from streamhouse.core.groups.outcome import GroupError
 from streamhouse.model.errors import MetadataUnavailable
 from streamhouse.runtime.clock import SystemClock
 
 CLOCK = SystemClock()
+BUG = ZeroDivisionError("nobody expected it")
+PROBLEMS = [MetadataUnavailable("away"), BUG]
+IMPATIENT = replace(joining(), new_member_id="a", rebalance_timeout_ms=200)
+"""Who does not wait long for others to join again."""
 
 
 async def test_a_generation_is_stored_before_anybody_hears_of_it() -> None:
@@ -55,13 +61,14 @@ async def test_what_could_not_be_stored_has_not_happened() -> None:
         assert (reply.error, reply.generation) == (None, 1)
 
 
-async def test_all_who_waited_for_what_could_not_be_stored_hear_of_it() -> None:
+@pytest.mark.parametrize("problem", PROBLEMS)
+async def test_all_who_waited_for_what_could_not_be_stored_hear_of_it(problem: Exception) -> None:
     async with watched_store(CLOCK) as store, coordinating(store, CLOCK) as coordinator:
         first = await coordinator.join(GROUP, joining())
         parked = await park(coordinator, 2)
-        store.problems["save_group"] = MetadataUnavailable("away")
+        store.problems["save_group"] = problem
 
-        with pytest.raises(MetadataUnavailable):
+        with pytest.raises(type(problem)):
             await coordinator.join(GROUP, joining(first.member_id))
 
         replies = await asyncio.wait_for(asyncio.gather(*parked), HUNG_SECONDS)
@@ -82,12 +89,46 @@ async def test_a_group_that_could_not_be_stored_is_what_is_stored_once_that_can_
         assert await coordinator.heartbeat(GROUP, claim) is None
 
 
-async def test_a_group_whose_deletion_could_not_be_stored_is_still_there() -> None:
+@pytest.mark.parametrize("problem", PROBLEMS)
+async def test_a_group_goes_on_after_a_rebalance_that_could_not_be_stored(problem: Exception) -> None:
+    async with watched_store(CLOCK) as store, coordinating(store, CLOCK) as coordinator:
+        await coordinator.join(GROUP, IMPATIENT)
+        store.problems["save_group"] = problem
+        reply = await asyncio.wait_for(coordinator.join(GROUP, replace(IMPATIENT, new_member_id="b")), HUNG_SECONDS)
+        assert reply.error is GroupError.NOT_COORDINATOR
+        store.problems.clear()
+
+        reply = await asyncio.wait_for(coordinator.join(GROUP, replace(IMPATIENT, new_member_id="c")), HUNG_SECONDS)
+
+        assert reply.error is None
+
+
+@pytest.mark.parametrize("broken", ["tick", "next_deadline"])
+async def test_a_group_whose_decisions_fail_leaves_nobody_waiting_and_is_read_again(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BUG
+
+    async with watched_store(CLOCK) as store, coordinating(store, CLOCK) as coordinator:
+        first = await coordinator.join(GROUP, IMPATIENT)
+        with monkeypatch.context() as patched:
+            patched.setattr(ClassicGroup, broken, fail)
+            patched.setattr(ClassicGroup, "unload", fail)
+            joins = coordinator.join(GROUP, replace(IMPATIENT, new_member_id="b"))
+            reply = await asyncio.wait_for(joins, HUNG_SECONDS)
+            assert reply.error is GroupError.NOT_COORDINATOR
+
+        assert await asyncio.wait_for(coordinator.heartbeat(GROUP, claim_of(first)), HUNG_SECONDS) is None
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+async def test_a_group_whose_deletion_could_not_be_stored_is_still_there(problem: Exception) -> None:
     async with watched_store(CLOCK) as store, coordinating(store, CLOCK) as coordinator:
         claim = await only_member(coordinator)
         await coordinator.disconnect(GROUP, claim.member_id)
-        store.problems["delete_group"] = MetadataUnavailable("away")
-        with pytest.raises(MetadataUnavailable):
+        store.problems["delete_group"] = problem
+        with pytest.raises(type(problem)):
             await coordinator.delete(GROUP)
         store.problems.clear()
 

@@ -324,13 +324,16 @@ async def test_an_object_that_waits_for_the_database_is_no_orphan() -> None:
         shared.metadata.fail("replace_segments", times=4)
         under_way = asyncio.ensure_future(replaced(running, old, new))
         await until(lambda: "replace_segments" in shared.metadata.calls, "the store is asked")
-        shared.clock.jump(GRACE_MS + 1)
+        await running.engine.maintenance.remove_orphans()
+        shared.clock.pass_time(GRACE_MS + 1)
         await running.engine.leadership.renew()
         await running.engine.maintenance.remove_orphans()
         with pytest.raises(StaleEpoch):  # the lease ran out meanwhile
             await finishes(under_way, "the replacement")
         assert new.object_key in await shared.keys()
 
+        await running.engine.maintenance.remove_orphans()
+        shared.clock.pass_time(GRACE_MS + 1)
         await running.engine.maintenance.remove_orphans()
 
         assert sorted(await shared.keys()) == sorted(row.object_key for row in old)

@@ -11,6 +11,7 @@ from log_parts.engines import Bench, bench, finishes
 from log_parts.waiting import until
 from streamhouse.core.segment_roll import CATCH_UP_FACTOR
 from streamhouse.format.batch import iter_headers
+from streamhouse.format.object_keys import parse_segment_key
 from streamhouse.format.segment import decode_segment
 from streamhouse.model.errors import CorruptData, NotLeader
 from streamhouse.model.names import TopicPartition
@@ -29,11 +30,15 @@ async def stored_offsets(shared: Bench) -> list[int]:
     for row in rows:
         content = await shared.inner.get(row.object_key)
         footer, blocks = decode_segment(content)
-        assert (footer.base_offset, footer.end_offset, len(content)) == (
+        assert (footer.base_offset, footer.end_offset, footer.epoch, len(content)) == (
             row.base_offset,
             row.end_offset,
+            row.epoch,
             row.size_bytes,
         )
+        named = parse_segment_key(row.object_key)
+        assert named is not None
+        assert named.epoch == row.epoch
         assert expected in (None, row.base_offset), "segments follow one another"
         expected = row.end_offset
         found += [header.base_offset for block in blocks for _, header in iter_headers(block)]
