@@ -1,7 +1,13 @@
 """docker-compose.yml without Docker: its nodes run here, by the same commands, environment and image settings.
 
 Only what a network of containers provides is another: names lead to 127.0.0.1, ports are free ones, volumes are
-temporary directories, and PostgreSQL and S3 are those of the tests."""
+temporary directories, and PostgreSQL and S3 are those of the tests. The S3 server is also started once by its own
+command.
+
+Not run here: the images of `postgres`, `prometheus` and `grafana`, nor those of the others, since images have to come
+from a registry and need a container engine. The health check of `postgres` is asked of the PostgreSQL of the tests; the
+rules and dashboards that are mounted into the other two are run by a Prometheus without a container, in
+test_dashboards.py. Grafana itself is run by no test."""
 
 from __future__ import annotations
 
@@ -28,6 +34,7 @@ from node.wait import HUNG_SECONDS, eventually
 from services.postgres import PostgresServer
 from services.process import accepts_connections, start_process, stop_process
 from services.seaweed import SeaweedServer
+from streamhouse.model.settings import Settings
 
 REPOSITORY = Path(__file__).parents[2]
 AGENTS = ("agent-1", "agent-2", "agent-3")
@@ -37,6 +44,9 @@ PARTITIONS = 6
 RECORDS = 120
 BUILT_IN_PORTS = {"KAFKA": 9092, "HTTP": 8080, "GRPC": 50051, "FLUME": 9094}
 DATA_DIRECTORY = "/var/lib/streamhouse"
+DRAIN_SECONDS = Settings().shutdown_timeout / 1000
+MARGIN_SECONDS = 15
+"""What a stop takes besides the drain: to close listeners and stores, and to exit."""
 
 
 def interpolated(text: str) -> str:
@@ -149,8 +159,11 @@ def drain(world: World, processes: Mapping[str, subprocess.Popen[bytes]]) -> Non
     (stop_signal,) = re.findall(r"^STOPSIGNAL (\w+)$", DOCKERFILE, re.MULTILINE)
     for service, process in processes.items():
         process.send_signal(signal.Signals[stop_signal])
-        grace = float(SERVICES[service]["stop_grace_period"].removesuffix("s"))
-        assert process.wait(grace) == 0, (world.directory / f"{service}.log").read_text()[-4000:]
+        assert process.wait(grace_seconds(service)) == 0, (world.directory / f"{service}.log").read_text()[-4000:]
+
+
+def grace_seconds(service: str) -> float:
+    return float(SERVICES[service]["stop_grace_period"].removesuffix("s"))
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -293,6 +306,27 @@ def test_a_node_is_led_to_the_stores_that_the_file_starts(service: str) -> None:
     assert {"-s3.port=9000", "-bucket=" + urlsplit(environment["STREAMHOUSE_OBJECTS"]).netloc} <= set(store["command"])
     assert environment["STREAMHOUSE_S3_ACCESS_KEY_ID"] == store["environment"]["AWS_ACCESS_KEY_ID"]
     assert environment["STREAMHOUSE_S3_SECRET_ACCESS_KEY"] == store["environment"]["AWS_SECRET_ACCESS_KEY"]
+
+
+@pytest.mark.parametrize("service", NODES)
+def test_a_node_is_given_longer_to_stop_than_its_drain_may_take(service: str) -> None:
+    assert "STREAMHOUSE_SHUTDOWN_TIMEOUT" not in SERVICES[service]["environment"]
+    assert grace_seconds(service) >= DRAIN_SECONDS + MARGIN_SECONDS
+
+
+def test_a_database_is_healthy_when_it_answers_where_nodes_ask(postgres_server: PostgresServer) -> None:
+    """Not at its socket, where the image has a server for a moment before the database is made."""
+    kind, program, *arguments = SERVICES["postgres"]["healthcheck"]["test"]
+    assert (kind, program) == ("CMD", "pg_isready")
+    address = urlsplit(postgres_server.dsn("postgres"))
+    assert "--host=127.0.0.1" in arguments
+    here = [each.replace("127.0.0.1", address.hostname or "") for each in arguments]
+
+    def outcome(port: int | None) -> int:
+        return subprocess.run([program, *here, f"--port={port}"], capture_output=True).returncode
+
+    assert outcome(address.port) == 0
+    assert outcome(free_port()) != 0
 
 
 def test_the_host_has_the_ports_that_the_architecture_draws() -> None:

@@ -36,7 +36,9 @@ RECORDS = 200
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with Node(tmp_path_factory.mktemp("node"), "--segment-bytes", "4KiB", "--segment-age", "100ms") as node:
+    """What it uploaded is not kept in memory, so that it has to be read from segments."""
+    options = ("--segment-bytes", "4KiB", "--segment-age", "100ms", "--tail-bytes", "0")
+    with Node(tmp_path_factory.mktemp("node"), *options) as node:
         yield node
 
 
@@ -108,6 +110,16 @@ def test_every_name_and_label_that_is_asked_for_is_exported(expression: str, exp
     assert groupings_in(expression) <= labels | ADDED_LABELS
 
 
+@pytest.mark.parametrize("expression", [pytest.param(text, id=where) for where, text in expressions()])
+def test_rates_are_of_what_only_grows_and_quantiles_of_buckets_that_are_told_apart(expression: str) -> None:
+    for function, name in re.findall(r"(\w+)\(((?:streamhouse|process)_\w+)[^()]*\[", expression):
+        grows = re.search(r"_(total|bucket|sum|count)$", name) is not None
+        assert grows == (function in ("rate", "increase")), f"{function} of {name}"
+    quantiles = re.findall(r"histogram_quantile\([\d.]+, sum by \(([^)]*)\) \(rate\(\w+_bucket\b", expression)
+    assert len(quantiles) == expression.count("histogram_quantile")
+    assert all("le" in labels.split(", ") for labels in quantiles)
+
+
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda path: path.stem)
 def test_every_panel_shows_a_number_while_the_node_works(
     dashboard: Path, prometheus: Prometheus, busy_node: Node
@@ -154,7 +166,7 @@ def test_prometheus_takes_every_rule_and_none_fires_on_a_healthy_node(prometheus
         return all(rule["health"] == "ok" for rule in taken)
 
     eventually(evaluated, "an evaluation of every rule", pause=0.2)
-    # Some begin to wait whenever there is something to upload, and fire only if that goes on.
+    # Some may begin to wait, and fire only if what they wait for goes on.
     assert [alert for alert in prometheus.ask("alerts")["alerts"] if alert["state"] == "firing"] == []
 
 

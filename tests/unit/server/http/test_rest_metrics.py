@@ -15,6 +15,8 @@ from log_parts.kafka import Kafka, produce_request
 from metrics_parts.exported import samples, value
 from node.wait import eventually
 from rest_parts.caller import RestCaller
+from streamhouse.log.local_wal import LocalWal
+from streamhouse.log.wal_files import WalFile
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.messages import produce
 
@@ -178,12 +180,29 @@ def test_a_group_has_a_state_and_a_lag_under_its_name_whatever_that_is(broker: B
     consumer.close()
 
 
-def test_the_wal_says_when_it_cannot_be_written(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wal_says_for_how_long_it_cannot_be_written(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer's own failures are for the WAL's tests; here one is reported as it reports them."""
     wal = broker.node.engine.wals.local
+    assert isinstance(wal, LocalWal)
+    full = OSError(28, "No space left on device")
+    tries: list[int] = []
+
+    def cannot_create(size_bytes: int = 0) -> WalFile:
+        tries.append(size_bytes)
+        raise full
 
     async def fail() -> None:
-        wal._fail(OSError(28, "No space left on device"))  # type: ignore[union-attr]
+        wal._fail(full)
 
-    asyncio.run_coroutine_threadsafe(fail(), broker._loop).result(60)
-    assert value(metrics(broker), "streamhouse_wal_failures_total", wal="local") == 1
+    def refusing() -> float:
+        return value(metrics(broker), "streamhouse_wal_refusing", wal="local")
+
+    assert refusing() == 0
+    with monkeypatch.context() as disk:
+        disk.setattr(wal._files, "create", cannot_create)
+        asyncio.run_coroutine_threadsafe(fail(), broker._loop).result(60)
+        eventually(lambda: len(tries) > 1, "tries to make a new file")
+        assert refusing() == 1
+        assert value(metrics(broker), "streamhouse_wal_failures_total", wal="local") == 1
+    eventually(lambda: refusing() == 0, "a file that can be written")
+    assert value(metrics(broker), "streamhouse_wal_refusing", wal="object") == 0
