@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
+from console_parts.local_time import local_time
 from console_parts.shop import AUDIT, BILLING, ORDER_COUNT, ORDERS, PARTITIONS, Shop, order
+from console_parts.small import LONGEST_NAME, assert_dialog_fits, phone
 from console_parts.viewer import Viewer
+from node.wait import HUNG_SECONDS
 
 
 def committed(store: Shop, group: str) -> list[int]:
@@ -25,6 +30,14 @@ def idle_group(store: Shop) -> str:
     return "idle"
 
 
+def group_at_the_end(store: Shop, name: str) -> str:
+    """Of a topic of its own with five orders in each partition."""
+    store.create_topic(f"read-by-{name}", PARTITIONS)
+    store.produce(f"read-by-{name}", [order(number) for number in range(5 * PARTITIONS)])
+    store.rest.delete(store.read_with(name, f"read-by-{name}", 5 * PARTITIONS))
+    return name
+
+
 def test_the_list_tells_states_members_and_lag(viewer: Viewer, store: Shop) -> None:
     viewer.go("#/groups")
     lag = store.rest.get(f"groups/{BILLING}")["lag"]
@@ -34,6 +47,17 @@ def test_the_list_tells_states_members_and_lag(viewer: Viewer, store: Shop) -> N
     expect(row).to_contain_text(ORDERS)
     expect(row.get_by_role("gridcell").last).to_have_text(re.compile("[1-9]"))
     expect(viewer.row("consumer groups", AUDIT)).to_contain_text("Stable")
+
+
+def test_a_group_whose_name_no_address_can_say_is_listed_without_a_link(viewer: Viewer, store: Shop) -> None:
+    reset = ["group", "reset", "team/billing", "--topic", ORDERS, "--to-latest", "--bootstrap", store.node.bootstrap]
+    subprocess.run([sys.executable, "-m", "streamhouse", *reset], check=True, timeout=HUNG_SECONDS)
+    viewer.go("#/groups")
+    row = viewer.row("consumer groups", "team/billing")
+    expect(row).to_contain_text("Empty")
+    expect(row.get_by_role("link")).to_have_count(0)
+    row.click()
+    expect(viewer.heading("Consumer groups")).to_be_visible()
 
 
 def test_a_group_shows_members_assignments_and_lag_by_partition(viewer: Viewer, store: Shop) -> None:
@@ -93,6 +117,42 @@ def test_a_preview_shows_where_each_partition_would_be(
     assert committed(store, idle_group) == before
 
 
+def test_a_group_is_moved_to_a_time_and_then_to_the_end(viewer: Viewer, store: Shop) -> None:
+    group = group_at_the_end(store, "moved")
+    viewer.go(f"#/groups/{group}")
+    for place, offset, summary in (
+        ("a time", 2, "12 records would be read again, 0 would be skipped"),
+        ("the end", 5, "0 records would be read again, 12 would be skipped"),
+    ):
+        before = committed(store, group)
+        viewer.page.get_by_label("Move to").select_option(place)
+        if place == "a time":
+            viewer.page.get_by_label("Time", exact=True).fill(local_time(viewer, order(2 * PARTITIONS)["timestamp_ms"]))
+        viewer.button("Preview").click()
+        rows = viewer.table("what would change").locator("tbody tr")
+        expect(rows).to_have_count(PARTITIONS)
+        for number in range(PARTITIONS):
+            expect(rows.nth(number).get_by_role("gridcell").nth(3)).to_have_text(str(offset))
+        viewer.sees(summary)
+        assert committed(store, group) == before
+        viewer.button(f"Reset {PARTITIONS} partitions").click()
+        viewer.dialog.get_by_role("textbox").fill(group)
+        viewer.button("Reset", within=viewer.dialog).click()
+        expect(rows).to_have_count(0)
+        assert committed(store, group) == [offset] * PARTITIONS
+
+
+def test_a_preview_goes_when_the_form_says_something_else(viewer: Viewer, store: Shop) -> None:
+    viewer.go(f"#/groups/{group_at_the_end(store, 'unmoved')}")
+    viewer.button("Preview").click()
+    expect(viewer.table("what would change")).to_be_visible()
+    viewer.page.get_by_label("Move to").select_option("the end")
+    expect(viewer.table("what would change")).to_have_count(0)
+    viewer.button("Preview").click()
+    viewer.sees("Nothing would change.")
+    expect(viewer.button("Reset 0 partitions")).to_be_disabled()
+
+
 def test_a_group_with_members_is_not_moved_and_says_why(viewer: Viewer) -> None:
     viewer.go(f"#/groups/{AUDIT}")
     viewer.sees("Only a group without members can be moved")
@@ -110,3 +170,40 @@ def test_a_group_is_deleted_when_its_name_was_typed(viewer: Viewer, store: Shop)
     viewer.sees("to-delete was deleted")
     expect(viewer.heading("Consumer groups")).to_be_visible()
     assert "to-delete" not in [group["group_id"] for group in store.rest.get("groups")["groups"]]
+
+
+def test_one_topic_of_a_group_is_moved_and_the_others_stay(viewer: Viewer, store: Shop) -> None:
+    group = group_at_the_end(store, "of-two-topics")
+    other = store.create_topic("read-as-well", 1)
+    store.produce(other, [{"value": "x"}])
+    store.rest.delete(store.read_with(group, other, 1))
+    viewer.go(f"#/groups/{group}")
+    viewer.page.get_by_label("Topic", exact=True).select_option(other)
+    viewer.button("Preview").click()
+    expect(viewer.table("what would change").locator("tbody tr")).to_have_count(1)
+    viewer.button("Reset 1 partitions").click()
+    viewer.dialog.get_by_role("textbox").fill(group)
+    viewer.button("Reset", within=viewer.dialog).click()
+    viewer.sees(f"{group} was reset")
+    offsets = store.rest.get(f"groups/{group}")["partitions"]
+    assert {each["committed_offset"] for each in offsets if each["topic"] == other} == {0}
+    assert {each["committed_offset"] for each in offsets if each["topic"] != other} == {5}
+
+
+def test_the_longest_name_fits_a_small_window_with_its_dialogs(browser: Browser, store: Shop) -> None:
+    group = LONGEST_NAME
+    store.rest.post(f"groups/{group}/reset", {"to": "latest", "topics": [ORDERS], "dry_run": False})
+    with phone(browser, store.http) as viewer:
+        viewer.go("#/groups")
+        expect(viewer.row("consumer groups", group)).to_be_visible()
+        viewer.assert_fits()
+        viewer.go(f"#/groups/{group}")
+        viewer.button("Delete").click()
+        assert_dialog_fits(viewer)
+        viewer.button("Cancel", within=viewer.dialog).click()
+        viewer.button("Preview").click()
+        viewer.button(f"Reset {PARTITIONS} partitions").click()
+        assert_dialog_fits(viewer)
+        viewer.button("Cancel", within=viewer.dialog).click()
+        viewer.assert_fits()
+    store.rest.delete(f"groups/{group}")

@@ -1,4 +1,4 @@
-"""A thousand topics of ten partitions: only what is on screen is in the page, and all of it is within reach."""
+"""A thousand topics of ten partitions, hundreds of groups: in the page is what is on screen, within reach all of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from console_parts.many import node_with_topics, topic_name
 from console_parts.viewer import Viewer, viewing
+from rest_parts.caller import RestCaller
 
 TOPICS = 1000
 PARTITIONS = 10
+GROUPS = 300
+BEHIND = 250
+"""The only group that lags: not among the first."""
 MOST_ROWS = 150
 """In the page at once: a window's worth, and some to spare."""
 
@@ -72,3 +76,53 @@ def test_overview_and_storage_take_them_too(visitor: Viewer) -> None:
     expect(visitor.figure("Topics")).to_contain_text(re.compile("1.?000"))
     visitor.go("#/storage")
     expect(visitor.table("topics")).to_have_attribute("aria-rowcount", str(TOPICS + 1))
+
+
+@pytest.fixture(scope="module")
+def groups(full_node: str) -> None:
+    rest = RestCaller(full_node)
+    topic = topic_name(0)
+    rest.post(f"topics/{topic}/records", {"records": [{"value": number} for number in range(7)]})
+    for number in range(GROUPS):
+        place = "earliest" if number == BEHIND else "latest"
+        rest.post(f"groups/{group_name(number)}/reset", {"to": place, "topics": [topic], "dry_run": False})
+
+
+def group_name(number: int) -> str:
+    return f"group-{number:04}"
+
+
+@pytest.mark.usefixtures("groups")
+def test_the_lag_of_groups_is_asked_for_when_they_come_on_screen(visitor: Viewer) -> None:
+    asked: set[str] = set()
+    visitor.page.on("request", lambda request: "/groups/" in request.url and asked.add(request.url))
+    visitor.go("#/groups")
+    grid = visitor.table("consumer groups")
+    expect(grid).to_have_attribute("aria-rowcount", str(GROUPS + 1))
+    expect(lag_of(visitor, 0)).to_have_text("0")
+    visitor.sees("that nobody looked at are not known yet")
+    assert len(asked) < MOST_ROWS
+    grid.locator("tbody tr[data-index]").first.focus()
+    visitor.press("End")
+    expect(lag_of(visitor, GROUPS - 1)).to_have_text("0")
+    visitor.page.get_by_role("searchbox").fill(group_name(BEHIND))
+    expect(lag_of(visitor, BEHIND)).to_have_text("7")
+
+
+@pytest.mark.usefixtures("groups")
+def test_all_groups_are_sorted_by_lag_once_somebody_wanted_it_of_all(visitor: Viewer) -> None:
+    visitor.go("#/groups")
+    note = visitor.page.get_by_text("that nobody looked at are not known yet")
+    expect(note).to_be_visible()
+    visitor.button("Ask for all").click()
+    expect(note).to_be_hidden()
+    head = visitor.table("consumer groups").get_by_role("columnheader", name="Lag")
+    head.get_by_role("button").click()
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    first = visitor.table("consumer groups").locator("tbody tr[data-index]").first
+    expect(first).to_contain_text(group_name(BEHIND))
+
+
+def lag_of(visitor: Viewer, number: int) -> Locator:
+    return visitor.row("consumer groups", group_name(number)).get_by_role("gridcell").last

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from playwright.sync_api import Locator, expect
 
+from console_parts.local_time import local_time
 from console_parts.shop import ORDER_COUNT, ORDERS, PARTITIONS, Shop, order
 from console_parts.viewer import Viewer
 from node.wait import HUNG_SECONDS
@@ -33,9 +34,26 @@ def show(viewer: Viewer, how: str, **fields: str) -> None:
     form.get_by_role("button").click()
 
 
-def follow(viewer: Viewer) -> None:
-    show(viewer, "Live tail")
-    expect(viewer.page.get_by_role("status").filter(has_text="live").first).to_be_visible()
+def follow(viewer: Viewer, **fields: str) -> None:
+    show(viewer, "Live tail", **fields)
+    expect_state(viewer, "live")
+
+
+def expect_state(viewer: Viewer, text: str) -> None:
+    expect(viewer.page.get_by_role("status").filter(has_text=text).first).to_be_visible()
+
+
+def run(command: str) -> str:
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=HUNG_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def copied(viewer: Viewer, title: str) -> str:
+    """What the button puts on the clipboard."""
+    viewer.button(f"Copy {title}", within=viewer.dialog, exact=True).click()
+    expect(viewer.dialog.get_by_text("copied")).to_be_visible()
+    return str(viewer.script("navigator.clipboard.readText()"))
 
 
 def test_the_oldest_come_first_when_asked_for(orders: Viewer) -> None:
@@ -56,12 +74,8 @@ def test_an_offset_without_a_partition_is_asked_about(orders: Viewer) -> None:
 
 def test_a_time_is_where_reading_begins(orders: Viewer) -> None:
     wanted = order(ORDER_COUNT - 1)["timestamp_ms"]
-    local = orders.script(
-        f"(() => {{ const at = new Date({wanted}); const pad = (number) => String(number).padStart(2, '0');"
-        " return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}"
-        "T${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`; })()"
-    )
-    show(orders, "From a time", Partition=str((ORDER_COUNT - 1) % PARTITIONS), Time=local)
+    time = local_time(orders, wanted)
+    show(orders, "From a time", Partition=str((ORDER_COUNT - 1) % PARTITIONS), Time=time)
     expect(messages(orders).first).to_contain_text(f'"order": {ORDER_COUNT - 1},')
 
 
@@ -105,12 +119,41 @@ def test_a_record_copied_as_a_command_is_got_by_that_command(orders: Viewer, too
     show(orders, "From an offset", Partition="3", Offset="5")
     messages(orders).first.click()
     orders.dialog.get_by_text("Copy as a command").click()
-    orders.button(f"Copy {tool}", within=orders.dialog, exact=True).click()
-    expect(orders.dialog.get_by_text("copied")).to_be_visible()
-    command = orders.script("navigator.clipboard.readText()")
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=HUNG_SECONDS)
-    assert done.returncode == 0, done.stderr
-    assert f'"order": {5 * PARTITIONS + 3},' in done.stdout
+    assert f'"order": {5 * PARTITIONS + 3},' in run(copied(orders, tool))
+
+
+def test_a_record_is_produced_again_by_its_command(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("to-produce-again")
+    record = {"key": "it's", "value": {"exact": 1}, "headers": [{"name": "trace", "value": "$HOME"}]}
+    store.produce(topic, [record])
+    viewer.go(f"#/topics/{topic}/messages")
+    messages(viewer).first.click()
+    viewer.dialog.get_by_text("Copy as a command").click()
+    run(copied(viewer, "curl to produce it again"))
+    first, again = store.rest.get(f"topics/{topic}/partitions/0/records?offset=0")["records"]
+    assert [again[part] for part in ("key", "value", "headers")] == [
+        first[part] for part in ("key", "value", "headers")
+    ]
+
+
+@pytest.mark.parametrize("mode", ["Oldest first", "From an offset"])
+def test_more_messages_are_loaded_until_there_are_no_more(viewer: Viewer, store: Shop, mode: str) -> None:
+    topic = store.create_topic(f"with-{mode.replace(' ', '-').lower()}-pages")
+    store.produce(topic, [{"value": f"record {number}"} for number in range(450)])
+    viewer.go(f"#/topics/{topic}/messages")
+    expect(messages(viewer).first).to_contain_text("record 449")
+    show(viewer, mode, Partition="0")
+    grid = viewer.table("Messages")
+    for shown in (200, 400):
+        expect(grid).to_have_attribute("aria-rowcount", str(shown + 1))
+        expect_state(viewer, f"{shown} found in ")
+        viewer.button("Load more").click()
+    expect(grid).to_have_attribute("aria-rowcount", "451")
+    expect_state(viewer, "looked at, all there are")
+    expect(viewer.button("Load more")).to_have_count(0)
+    messages(viewer).first.focus()
+    viewer.press("End")
+    expect(grid.locator("tbody tr:focus")).to_contain_text("record 449")
 
 
 def test_the_live_tail_shows_what_arrives_until_it_is_paused(viewer: Viewer, store: Shop) -> None:
@@ -131,11 +174,71 @@ def test_the_live_tail_shows_what_arrives_until_it_is_paused(viewer: Viewer, sto
     expect(messages(viewer).first).to_contain_text("third")
 
 
+def test_a_tail_that_is_paused_before_its_first_message_misses_none(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("followed-late", 2)
+    store.produce(topic, [{"value": "before", "partition": 1}])
+    viewer.go(f"#/topics/{topic}/messages")
+    follow(viewer)
+    viewer.button("Pause").click()
+    expect_state(viewer, "paused")
+    store.produce(topic, [{"value": "meanwhile", "partition": 1}])
+    viewer.button("Go on").click()
+    expect(messages(viewer)).to_have_count(1)
+    expect(messages(viewer)).to_contain_text("meanwhile")
+
+
+def test_a_topic_too_wide_to_be_followed_is_followed_by_a_partition(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("wide", 65)
+    viewer.go(f"#/topics/{topic}/messages")
+    show(viewer, "Live tail")
+    expect(viewer.alert).to_contain_text("say which one of the 65")
+    expect(viewer.button("Pause")).to_have_count(0)
+    follow(viewer, Partition="64")
+    expect(viewer.alert).to_have_count(0)
+    store.produce(topic, [{"value": "elsewhere", "partition": 3}, {"value": "here", "partition": 64}])
+    expect(messages(viewer)).to_contain_text("here")
+    expect(messages(viewer)).to_have_count(1)
+
+
+def test_a_topic_of_as_many_partitions_as_can_be_is_followed_whole(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("just-not-too-wide", 64)
+    viewer.go(f"#/topics/{topic}/messages")
+    follow(viewer)
+    store.produce(topic, [{"value": "at the end", "partition": 63}])
+    expect(messages(viewer)).to_contain_text("at the end")
+
+
+def test_a_tail_that_is_refused_says_why_and_can_be_tried_again(viewer: Viewer, store: Shop) -> None:
+    viewer.expects_refusal(404)
+    topic = store.create_topic("narrow")
+    viewer.go(f"#/topics/{topic}/messages?mode=live&partition=7")
+    expect(viewer.alert).to_contain_text("there is no partition 7")
+    expect_state(viewer, "ended")
+    expect(viewer.page.get_by_text("Waiting for new messages.")).to_have_count(0)
+    expect(viewer.button("Pause")).to_have_count(0)
+    viewer.button("Go on").click()
+    expect(viewer.alert).to_contain_text("there is no partition 7")
+    follow(viewer, Partition="0")
+    expect(viewer.alert).to_have_count(0)
+    expect(viewer.button("Pause")).to_be_visible()
+
+
+def test_a_tail_of_a_topic_that_is_deleted_says_so_and_has_ended(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("followed-to-its-end")
+    viewer.go(f"#/topics/{topic}/messages")
+    follow(viewer)
+    viewer.sees("Waiting for new messages.")
+    store.rest.delete(f"topics/{topic}")
+    expect(viewer.alert).to_contain_text(topic)
+    expect_state(viewer, "ended")
+    expect(viewer.button("Go on")).to_be_visible()
+    expect(viewer.page.get_by_text("Waiting for new messages.")).to_have_count(0)
+
+
 def test_a_live_tail_with_a_filter_shows_only_what_matches(viewer: Viewer, store: Shop) -> None:
     topic = store.create_topic("followed-by-key")
     viewer.go(f"#/topics/{topic}/messages")
-    show(viewer, "Live tail", Key_is="wanted")
-    expect(viewer.page.get_by_role("status").filter(has_text="live").first).to_be_visible()
+    follow(viewer, Key_is="wanted")
     store.produce(topic, [{"key": "other", "value": 1}, {"key": "wanted", "value": 2}])
     expect(messages(viewer)).to_have_count(1)
     expect(messages(viewer)).to_contain_text("wanted")
@@ -155,6 +258,23 @@ def test_a_record_is_produced_by_hand_digit_by_digit(viewer: Viewer, store: Shop
     [record] = store.rest.get(f"topics/{topic}/partitions/1/records?offset=0&value_format=text")["records"]
     assert (record["key"], record["value"].replace(" ", "")) == ("my-key", '{"exact":12345678901234567890}')
     assert record["headers"][0]["name"] == "trace"
+
+
+def test_the_form_shows_the_command_that_produces_what_was_typed(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("typed-for-curl")
+    viewer.go(f"#/topics/{topic}/messages")
+    viewer.button("Produce").click()
+    viewer.dialog.get_by_label("Key", exact=True).fill("it's")
+    viewer.dialog.get_by_label("Value", exact=True).fill('{"open": ')
+    viewer.button("Show as curl", within=viewer.dialog).click()
+    expect(viewer.alert).to_contain_text("not JSON")
+    viewer.dialog.get_by_label("Value", exact=True).fill('{"exact": 12345678901234567890}')
+    viewer.button("Show as curl", within=viewer.dialog).click()
+    command = copied(viewer, "curl")
+    assert store.rest.get(f"topics/{topic}/partitions")["partitions"][0]["high_watermark"] == 0
+    run(command)
+    [record] = store.rest.get(f"topics/{topic}/partitions/0/records?offset=0&value_format=text")["records"]
+    assert (record["key"], record["value"].replace(" ", "")) == ("it's", '{"exact":12345678901234567890}')
 
 
 def test_what_is_not_json_is_not_sent_as_json(viewer: Viewer, store: Shop) -> None:

@@ -4,10 +4,39 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Locator, expect
 
+from console_parts.requests import Held, ask_for_pages_of
 from console_parts.shop import ORDERS, Shop
 from console_parts.viewer import Viewer
+from node.wait import eventually
+
+BLOCKS = 5
+"""Of each of the segments of a topic that is there to be opened."""
+
+
+@pytest.fixture(scope="module")
+def blocks(store: Shop) -> str:
+    """A topic with two segments of several blocks."""
+    topic = store.create_topic("with-blocks", 1, segment_bytes="10485760", segment_ms="1000")
+    for segments in (1, 2):
+        # In one request, so that they are in one segment; a batch holds one of them, and a block one batch.
+        store.produce(topic, [{"value": "x" * 700_000} for _ in range(BLOCKS)])
+        eventually(lambda: segment_count(store, topic) == segments, "a segment", pause=0.1)  # noqa: B023
+    return topic
+
+
+def segment_count(store: Shop, topic: str) -> int:
+    return int(store.rest.get(f"topics/{topic}/partitions")["partitions"][0]["segment_count"])
+
+
+def opened(viewer: Viewer) -> Locator:
+    return viewer.page.get_by_role("region", name="Opened segment")
+
+
+def block_rows(viewer: Viewer) -> Locator:
+    return viewer.table("blocks").locator("tbody tr")
 
 
 def test_the_write_ahead_log_of_the_node_is_shown(viewer: Viewer, store: Shop) -> None:
@@ -53,3 +82,52 @@ def test_a_click_on_the_drawing_opens_the_segment_there(viewer: Viewer) -> None:
     viewer.sees("records, ")
     drawing.click(position={"x": box["width"] / 2, "y": box["height"] * 0.5})
     expect(viewer.page.get_by_role("region", name="Opened segment")).to_be_visible()
+
+
+def test_the_segment_that_was_opened_last_stays_however_late_another_comes(viewer: Viewer, blocks: str) -> None:
+    viewer.go(f"#/storage/{blocks}/0")
+    late = Held(viewer.page, r"/segments/0\?")
+    rows = viewer.table("segments").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    rows.last.click()
+    late.wait_for(1)
+    rows.first.click()
+    expect(opened(viewer)).to_contain_text(f"Segment from offset {BLOCKS}")
+    with viewer.page.expect_response(re.compile(r"/segments\?")):  # the page goes on
+        late.let_go()
+    expect(opened(viewer)).to_contain_text(f"Segment from offset {BLOCKS}")
+    assert f"segment={BLOCKS}" in viewer.page.url
+
+
+def test_more_blocks_come_once_however_often_they_are_asked_for(viewer: Viewer, blocks: str) -> None:
+    ask_for_pages_of(viewer.page, r"/segments/0\?", 2)
+    viewer.go(f"#/storage/{blocks}/0?segment=0")
+    more = viewer.button("More blocks")
+    expect(block_rows(viewer)).to_have_count(2)
+    late = Held(viewer.page, r"/segments/0\?.*after=")
+    more.dblclick()
+    late.wait_for(1)
+    late.let_go()
+    expect(block_rows(viewer)).to_have_count(4)
+    more.click()
+    late.wait_for(1)
+    late.let_go()
+    expect(block_rows(viewer)).to_have_count(BLOCKS)
+    expect(more).to_be_hidden()
+    expect(block_rows(viewer).get_by_role("gridcell").first).to_have_text("0")
+    expect(block_rows(viewer).last.get_by_role("gridcell").first).to_have_text(str(BLOCKS - 1))
+
+
+def test_blocks_that_cannot_be_read_are_asked_for_again(viewer: Viewer, blocks: str) -> None:
+    viewer.expects_refusal(503)
+    ask_for_pages_of(viewer.page, r"/segments/0\?", 4)
+    viewer.go(f"#/storage/{blocks}/0?segment=0")
+    expect(block_rows(viewer)).to_have_count(4)
+    refused = re.compile(r"/segments/0\?.*after=")
+    viewer.page.route(refused, lambda route: route.fulfill(status=503, json={"detail": "the object store is away"}))
+    viewer.button("More blocks").click()
+    expect(viewer.alert).to_contain_text("the object store is away")
+    viewer.page.unroute(refused)
+    viewer.button("More blocks").click()
+    expect(block_rows(viewer)).to_have_count(BLOCKS)
+    expect(viewer.alert).to_have_count(0)

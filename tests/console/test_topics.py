@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+import re
+
+import pytest
+from playwright.sync_api import Browser, expect
 
 from console_parts.shop import HOSTILE, ORDERS, PARTITIONS, Shop
+from console_parts.small import LONGEST_NAME, assert_dialog_fits, phone
 from console_parts.viewer import Viewer
+from node.wait import eventually
+
+
+def save_config(viewer: Viewer, name: str, value: str | None) -> None:
+    """None: back to the node's default."""
+    viewer.row("Configuration", name).get_by_role("button", name="Edit").click()
+    if value is None:
+        viewer.dialog.get_by_label("Back to the node's default").check()
+    else:
+        viewer.dialog.get_by_label(name).fill(value)
+    viewer.button("Save", within=viewer.dialog).click()
 
 
 def test_the_search_leaves_only_the_topics_that_it_finds(viewer: Viewer) -> None:
@@ -42,6 +57,29 @@ def test_a_topic_shows_who_leads_its_partitions_and_how_far_they_are(viewer: Vie
     expect(viewer.heading(f"{ORDERS}/1")).to_be_visible()
 
 
+def test_what_is_stored_of_partitions_comes_with_them_and_sorts_them(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("stored-unevenly", 3)
+    store.produce(topic, [{"value": "x", "partition": 1}])
+    stored = eventually(
+        lambda: [each for each in store.rest.get(f"topics/{topic}/partitions")["partitions"] if each["segment_count"]],
+        "a segment",
+        pause=0.1,
+    )
+    asked: list[str] = []
+    viewer.page.on("request", lambda request: asked.append(request.url))
+    viewer.go(f"#/topics/{topic}")
+    rows = viewer.table("Partitions").locator("tbody tr")
+    expect(rows.nth(1)).to_contain_text(f"{stored[0]['stored_bytes']} B")
+    for name in ("Segments", "Size"):
+        head = viewer.table("Partitions").get_by_role("columnheader", name=re.compile(f"^{name}"))
+        head.get_by_role("button").click()
+        expect(rows.last.get_by_role("gridcell").first).to_have_text("1")
+        head.get_by_role("button").click()
+        expect(head).to_have_attribute("aria-sort", "descending")
+        expect(rows.first.get_by_role("gridcell").first).to_have_text("1")
+    assert [url for url in asked if "/segments" in url] == []
+
+
 def test_a_topic_is_created_as_the_form_says(viewer: Viewer, store: Shop) -> None:
     viewer.go("#/topics")
     viewer.button("Create topic").click()
@@ -75,19 +113,64 @@ def test_a_config_is_changed_and_goes_back_to_the_default(viewer: Viewer, store:
     topic = store.create_topic("to-configure")
     viewer.go(f"#/topics/{topic}")
     viewer.page.get_by_role("tab", name="Configuration").click()
-    row = viewer.row("Configuration", "retention.ms")
+    row = viewer.row("Configuration", "segment.bytes")
     expect(row).to_contain_text("node")
-    row.get_by_role("button", name="Edit").click()
-    viewer.dialog.get_by_label("retention.ms").fill("3600000")
-    viewer.button("Save", within=viewer.dialog).click()
+    save_config(viewer, "segment.bytes", "1048576")
     expect(row).to_contain_text("topic")
-    assert store.rest.get(f"topics/{topic}")["retention_ms"] == 3_600_000
+    assert store.rest.get(f"topics/{topic}")["config"] == {"segment.bytes": "1048576"}
 
-    row.get_by_role("button", name="Edit").click()
-    viewer.dialog.get_by_label("Back to the node's default").check()
-    viewer.button("Save", within=viewer.dialog).click()
+    save_config(viewer, "segment.bytes", None)
     expect(row).to_contain_text("node")
     assert store.rest.get(f"topics/{topic}")["config"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("retention.ms", "-1", "3600000"),
+        ("retention.ms", "7200000", "3600000"),
+        ("retention.ms", "7200000", None),
+        ("retention.bytes", "2000000", "1000000"),
+        ("cleanup.policy", "delete", "compact"),
+        ("cleanup.policy", "compact", None),
+    ],
+)
+def test_what_may_delete_records_is_asked_about(
+    viewer: Viewer, store: Shop, name: str, before: str, after: str | None
+) -> None:
+    topic = store.create_topic(f"to-keep-less.{name}.{before}.{after}", **{name: before})
+    viewer.go(f"#/topics/{topic}")
+    viewer.page.get_by_role("tab", name="Configuration").click()
+    question = viewer.page.get_by_role("dialog", name=f"Change {name} of {topic}?")
+    save_config(viewer, name, after)
+    expect(question).to_contain_text("deleted, and cannot be brought back")
+    viewer.button("Cancel", within=question).click()
+    expect(viewer.page.locator("dialog")).to_have_count(0)
+    assert store.rest.get(f"topics/{topic}")["config"] == {name: before}
+
+    save_config(viewer, name, after)
+    viewer.button("Change", within=question).click()
+    viewer.sees(f"{name} of {topic} was changed.")
+    assert store.rest.get(f"topics/{topic}")["config"] == ({} if after is None else {name: after})
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("retention.ms", "3600000", "-1"),
+        ("retention.bytes", "1000000", "2000000"),
+        ("cleanup.policy", "compact", "compact"),
+    ],
+)
+def test_what_keeps_as_much_or_more_is_saved_at_once(
+    viewer: Viewer, store: Shop, name: str, before: str, after: str
+) -> None:
+    topic = store.create_topic(f"to-keep-more.{name}", **{name: before})
+    viewer.go(f"#/topics/{topic}")
+    viewer.page.get_by_role("tab", name="Configuration").click()
+    save_config(viewer, name, after)
+    viewer.sees(f"{name} of {topic} was changed.")
+    assert store.rest.get(f"topics/{topic}")["config"] == {name: after}
 
 
 def test_a_config_that_makes_no_sense_is_refused_in_the_form(viewer: Viewer, store: Shop) -> None:
@@ -118,3 +201,30 @@ def test_a_topic_is_deleted_only_when_its_name_was_typed(viewer: Viewer, store: 
     act.click()
     expect(viewer.page.get_by_role("heading", level=1, name="Topics")).to_be_visible()
     assert not store.has_topic(topic)
+
+
+def test_the_longest_name_fits_a_small_window(browser: Browser, store: Shop) -> None:
+    topic = store.create_topic(LONGEST_NAME)
+    store.produce(topic, [{"value": "x"}])
+    with phone(browser, store.http) as viewer:
+        for place in ("#/topics", f"#/topics/{topic}", f"#/topics/{topic}/messages", f"#/storage/{topic}/0"):
+            viewer.go(place)
+            expect(viewer.page.get_by_text(topic).first).to_be_visible()
+            expect(viewer.page.locator("main")).not_to_have_attribute("aria-busy", "true")
+            viewer.assert_fits()
+        viewer.go(f"#/topics/{topic}")
+        for name in ("Produce", "Delete"):
+            viewer.button(name).click()
+            assert_dialog_fits(viewer)
+            viewer.press("Escape")
+        viewer.page.get_by_role("tab", name="Configuration").click()
+        save_config(viewer, "retention.ms", "1")
+        assert_dialog_fits(viewer)
+        viewer.press("Escape")
+        expect(viewer.dialog).to_have_count(0)
+        viewer.go(f"#/topics/{topic}/messages")
+        viewer.table("Messages").locator("tbody tr[data-index]").click()
+        viewer.dialog.get_by_text("Copy as a command").click()
+        expect(viewer.button("Copy kcat", within=viewer.dialog)).to_be_visible()
+        assert_dialog_fits(viewer)
+    store.rest.delete(f"topics/{topic}")

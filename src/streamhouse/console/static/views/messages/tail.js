@@ -5,6 +5,7 @@ import { at, get, Problem, url } from "../../lib/api.js";
 
 const KEPT = 1_000;
 const SHOW_MS = 250;
+const REFUSAL_MS = 5_000;
 
 export class Tail {
   /** onNews({records: newest first, received}), onState(text), onTrouble(problem): `start` begins. */
@@ -30,14 +31,14 @@ export class Tail {
   }
 
   connect() {
-    const address = url(at`topics/${this.topic}/stream`, { ...this.query, positions: this.positions });
-    const source = new EventSource(address);
+    const asked = [at`topics/${this.topic}/stream`, { ...this.query, positions: this.positions }];
+    const source = new EventSource(url(...asked));
     source.onopen = () => this.onState("live");
     source.onmessage = (event) => this.receive(event);
-    source.onerror = async () => {
+    source.onerror = () => {
       if (source.readyState === EventSource.CONNECTING) return this.onState("connecting again…");
       this.stop("ended");
-      await this.explain(address);
+      return this.explain(asked);
     };
     source.addEventListener("problem", (event) => this.fail(new Problem(JSON.parse(event.data))));
     this.source = source;
@@ -79,10 +80,11 @@ export class Tail {
     this.onTrouble(problem);
   }
 
-  /** A stream that is refused does not say why: asked once more, the node does. */
-  async explain(address) {
-    const problem = await refusalOf(address, this.signal).catch((failure) => failure);
-    if (problem !== null && !this.signal.aborted && !this.isRunning) this.onTrouble(problem);
+  /** A stream that is refused does not say why: asked once more, the node does, unless it is not refused any more. */
+  async explain(asked) {
+    const enough = AbortSignal.any([this.signal, AbortSignal.timeout(REFUSAL_MS)]);
+    const problem = await get(...asked, enough).catch((failure) => failure);
+    if (problem instanceof Problem && !this.isRunning) this.onTrouble(problem);
   }
 }
 
@@ -91,11 +93,4 @@ async function endsOf(topic, partition, signal) {
   const asked = partition === "" ? {} : { limit: 1, after: Number(partition) - 1 };
   const { partitions } = await get(at`topics/${topic}/partitions`, asked, signal);
   return partitions.map((each) => `${each.partition}:${each.high_watermark}`).join(",");
-}
-
-async function refusalOf(address, signal) {
-  const answer = await fetch(address, { signal });
-  if (!answer.ok) return new Problem({ status: answer.status, ...(await answer.json()) });
-  await answer.body.cancel(); // it is not refused any more
-  return null;
 }
