@@ -40,7 +40,7 @@ export async function render(root, _, signal) {
     showFigures(figures, now, rates);
     for (const { chart, names } of Object.values(charts)) chart.update(history.series(...names));
     replace(alerts, alertCards(now.alerts));
-    where.textContent = `Seen from ${now.node.node_id < 0 ? "a server without an agent" : `agent ${now.node.agent_id}`} of cluster ${now.cluster.cluster_id}.`;
+    where.textContent = `Figures of ${counted(now.nodes.length, "node")} that answered, seen from ${now.node.node_id < 0 ? "a server without an agent" : `agent ${now.node.agent_id}`} of cluster ${now.cluster.cluster_id}.`;
   });
 }
 
@@ -60,26 +60,28 @@ function makeFigures() {
 function makeCharts() {
   const chart = (title, unit, ...names) => ({ chart: lineChart({ title, unit }), names });
   return {
-    records: chart("Records per second", rate, "in", "out", "written in the cluster"),
+    records: chart("Records per second", rate, "in", "out"),
     bytes: chart("Throughput", byteRate, "bytes in", "bytes out"),
     latency: chart("Produce latency", duration, "p50", "p99"),
     lag: chart("Lag of all groups", brief, "lag"),
   };
 }
 
-/** Rates since the last time; null where a counter began anew, as after a restart, or another node answers. */
+/** Rates since the last time, of all nodes together; null where they are not known, as after a restart. */
 function measure(now) {
   const seconds = before && before.node.agent_id === now.node.agent_id ? (now.at_ms - before.at_ms) / 1000 : 0;
-  const since = (read) =>
-    seconds > 0 && seconds < 30 && read(now) >= read(before) ? (read(now) - read(before)) / seconds : null;
+  const known = new Map(before?.nodes.map((node) => [node.agent_id, node]));
+  const since = (field) => {
+    const grown = now.nodes.map((node) => node[field] - known.get(node.agent_id)?.[field]).filter((more) => more >= 0);
+    return seconds > 0 && seconds < 30 && grown.length ? grown.reduce((sum, more) => sum + more) / seconds : null;
+  };
   const rates = {
-    in: since(({ node }) => node.records_in),
-    out: since(({ node }) => node.records_out),
-    "bytes in": since(({ node }) => node.bytes_in),
-    "bytes out": since(({ node }) => node.bytes_out),
-    "written in the cluster": since(({ cluster }) => cluster.records_written),
-    p50: now.node.produce_p50_ms,
-    p99: now.node.produce_p99_ms,
+    in: since("records_in"),
+    out: since("records_out"),
+    "bytes in": since("bytes_in"),
+    "bytes out": since("bytes_out"),
+    p50: slowest(now.nodes, "produce_p50_ms"),
+    p99: slowest(now.nodes, "produce_p99_ms"),
     lag: now.cluster.total_lag,
   };
   for (const [name, value] of Object.entries(rates)) history.add(name, value);
@@ -87,14 +89,20 @@ function measure(now) {
   return rates;
 }
 
-function showFigures(figures, { node, cluster }, rates) {
-  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])} · ${count(node.records_in)} in all`);
-  figures.out.set(rate(rates.out), `${byteRate(rates["bytes out"])} · ${count(node.records_out)} in all`);
+const total = (nodes, field) => nodes.reduce((sum, node) => sum + node[field], 0);
+
+/** Of the node where producers wait the longest; null if nobody produces. */
+function slowest(nodes, field) {
+  const known = nodes.map((node) => node[field]).filter((value) => value !== null);
+  return known.length ? Math.max(...known) : null;
+}
+
+function showFigures(figures, { nodes, cluster }, rates) {
+  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])} · ${count(total(nodes, "records_in"))} in all`);
+  figures.out.set(rate(rates.out), `${byteRate(rates["bytes out"])} · ${count(total(nodes, "records_out"))} in all`);
   figures.latency.set(
-    duration(node.produce_p99_ms),
-    node.produce_p50_ms === null
-      ? "nothing was produced lately"
-      : `half of them within ${duration(node.produce_p50_ms)}`,
+    duration(rates.p99),
+    rates.p50 === null ? "nothing was produced lately" : `half of them within ${duration(rates.p50)}`,
   );
   figures.stored.set(bytes(cluster.stored_bytes), counted(cluster.stored_segments, "segment"));
   figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : counted(cluster.groups, "group"));
@@ -103,10 +111,8 @@ function showFigures(figures, { node, cluster }, rates) {
     count(cluster.topics),
     `${counted(cluster.partitions, "partition")} · ${counted(cluster.records_kept, "record")}`,
   );
-  figures.buffered.set(
-    bytes(node.buffered_bytes),
-    `${percent(node.buffered_bytes / node.buffer_limit_bytes)} of ${bytes(node.buffer_limit_bytes)}`,
-  );
+  const [buffered, room] = [total(nodes, "buffered_bytes"), total(nodes, "buffer_limit_bytes")];
+  figures.buffered.set(bytes(buffered), `${percent(buffered / room)} of ${bytes(room)}`);
 }
 
 function alertCards(alerts) {
