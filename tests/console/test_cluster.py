@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from console_parts.shop import ORDERS, Shop
 from console_parts.viewer import Viewer, viewing
@@ -44,23 +45,55 @@ def test_the_ring_the_agents_and_the_leases_are_shown(viewer: Viewer, store: Sho
     expect(viewer.page.get_by_role("img", name=re.compile("Hash ring: 1 of 1 agents live"))).to_be_visible()
     expect(viewer.page.get_by_role("group", name="Agents on the ring")).to_have_text(agent["agent_id"])
     expect(viewer.row("agents", agent["agent_id"])).to_contain_text("live")
+    expect(viewer.row("agents", agent["agent_id"])).to_contain_text("100 %")
+    expect(viewer.page.locator(".page-head").get_by_text("ok", exact=True)).to_be_visible()
     viewer.page.get_by_role("searchbox", name="Search leases").fill(f"{ORDERS}/")
     expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(agent["agent_id"])
     expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(re.compile(r"[0-9.]+ s"))
 
 
+def test_a_partition_without_a_leader_is_told_of_on_the_ring_and_in_the_leases(viewer: Viewer) -> None:
+    def leaderless(route: Route) -> None:
+        ring = route.fetch().json()
+        [lost] = [each for each in ring["partitions"] if (each["topic"], each["partition"]) == (ORDERS, 1)]
+        lost.update(leader=None, waits_for="a-lost-agent", lease_left_ms=0)
+        route.fulfill(json=ring)
+
+    viewer.page.route("**/api/v1/ring*", leaderless)
+    viewer.go("#/cluster")
+    expect(viewer.page.get_by_role("img", name=re.compile("Hash ring: .*, 1 without a leader"))).to_be_visible()
+    viewer.page.get_by_role("searchbox", name="Search leases").fill("nobody")
+    row = viewer.row("leases", f"{ORDERS}/1")
+    expect(row).to_contain_text("nobody")
+    expect(row).to_contain_text("waits for a-lost-agent, whose disk may hold acknowledged records")
+    viewer.page.unroute_all(behavior="wait")
+
+
 def test_the_ring_tells_which_partition_the_pointer_is_at(viewer: Viewer, store: Shop) -> None:
     viewer.go("#/cluster")
     ring = viewer.page.get_by_role("img", name=re.compile("Hash ring"))
-    [first, *_] = [each for each in store.rest.get("ring")["partitions"] if each["topic"] == ORDERS]
+    lonely = farthest_from_others(store.rest.get("ring")["partitions"])
     box = ring.bounding_box()
     assert box is not None
     # The place at this share of the circle, clockwise from the top.
-    angle = f"{first['position']} * 2 * Math.PI"
+    angle = f"{lonely['position']} * 2 * Math.PI"
     x, y = viewer.script(f"[Math.sin({angle}), -Math.cos({angle})]")
     radius = min(box["width"], box["height"]) * 0.4
     ring.hover(position={"x": box["width"] / 2 + x * radius, "y": box["height"] / 2 + y * radius})
-    expect(viewer.page.get_by_text(re.compile(r"\S+/[0-9]+: led by .* for another"))).to_be_visible()
+    name = f"{lonely['topic']}/{lonely['partition']}"
+    expect(viewer.page.get_by_text(re.compile(f"^{name}: led by {lonely['leader']} for another"))).to_be_visible()
+    viewer.page.mouse.move(0, 0)
+    viewer.sees("inside, a tick for each partition in the colour of its leader")
+
+
+def farthest_from_others(partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Whose tick nobody confuses with the next one."""
+
+    def distance(one: dict[str, Any]) -> float:
+        apart = [abs(one["position"] - other["position"]) for other in partitions if other is not one]
+        return min(min(each, 1 - each) for each in apart)
+
+    return max(partitions, key=distance)
 
 
 def test_an_agent_that_fails_is_seen_to_fail_and_its_partitions_to_move(browser: Browser, cluster: Cluster) -> None:
@@ -76,6 +109,7 @@ def test_an_agent_that_fails_is_seen_to_fail_and_its_partitions_to_move(browser:
         expect(events.get_by_text(re.compile(r"agent a2: live → silent")).first).to_be_visible()
         expect(events.get_by_text(re.compile(rf"{ORDERS}/[0-9]+.*: a2 → a[13]")).first).to_be_visible()
         expect(viewer.row("agents", "a2")).to_contain_text("silent")
+        expect(viewer.page.locator(".page-head").get_by_text("degraded", exact=True)).to_be_visible()
         ring = f"2 of 3 agents live, {PARTITIONS} partitions"
         expect(viewer.page.get_by_role("img", name=f"Hash ring: {ring}", exact=True)).to_be_visible()
         expect(viewer.table("leases").locator("tbody tr").filter(has_text="a2")).to_have_count(0)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from console_parts import hostile
-from console_parts.shop import FAILED_PIPELINE, HOSTILE, PIPELINE
-from console_parts.viewer import Viewer
+from console_parts.shop import FAILED_PIPELINE, HOSTILE, PIPELINE, Shop
+from console_parts.viewer import Viewer, viewing
+
+LAST_DATE_MS = 8_640_000_000_000_000
+"""Of JavaScript: a millisecond more, or an hour to the east, is no date."""
 
 
 def assert_unharmed(viewer: Viewer) -> None:
@@ -55,6 +58,25 @@ def test_a_hostile_group_is_listed_opened_and_asked_about(viewer: Viewer) -> Non
     viewer.button("Delete").click()
     expect(viewer.dialog.get_by_role("heading")).to_have_text(f"Delete {hostile.GROUP}?")
     assert_unharmed(viewer)
+
+
+def test_a_name_that_would_end_an_address_is_a_part_of_it(viewer: Viewer, store: Shop) -> None:
+    name = "50%41?of#all&x=+y"
+    store.rest.delete(store.read_with(name, HOSTILE, 1))
+    viewer.go("#/groups")
+    viewer.row("consumer groups", name).get_by_role("link").click()
+    expect(viewer.page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(viewer.table("partitions").locator("tbody tr")).to_contain_text(HOSTILE)
+
+
+def test_the_last_of_all_times_hides_no_messages_east_of_greenwich(browser: Browser, store: Shop) -> None:
+    topic = store.create_topic("far-future")
+    store.produce(topic, [{"value": "at the end of time", "timestamp_ms": LAST_DATE_MS}, {"value": "now"}])
+    with viewing(browser, store.http, timezone="Asia/Tokyo") as viewer:
+        viewer.go(f"#/topics/{topic}/messages")
+        rows = viewer.table("Messages").locator("tbody tr")
+        expect(rows).to_have_count(2)
+        expect(rows.filter(has_text="at the end of time").get_by_role("gridcell").nth(2)).to_have_text("\u2013")
 
 
 @pytest.mark.parametrize("name", [PIPELINE, FAILED_PIPELINE])

@@ -54,8 +54,31 @@ def test_the_question_mark_tells_of_the_keys_and_escape_closes_it(viewer: Viewer
     assert_on(viewer, "Topics")
     viewer.press("?")
     expect(viewer.dialog).to_contain_text("Open a row")
+    viewer.press("g", "c", "?")
+    expect(viewer.dialog).to_have_count(1)
     viewer.press("Escape")
     expect(viewer.dialog).to_have_count(0)
+    assert_on(viewer, "Topics")
+
+
+def test_a_dialog_does_not_outlive_its_page(viewer: Viewer) -> None:
+    viewer.go("#/groups")
+    assert_on(viewer, "Groups")
+    viewer.press("g", "t")
+    viewer.button("Create topic").click()
+    expect(viewer.dialog).to_be_visible()
+    viewer.page.go_back()
+    assert_on(viewer, "Groups")
+    expect(viewer.dialog).to_have_count(0)
+
+
+def test_the_first_link_leads_past_the_navigation(viewer: Viewer) -> None:
+    viewer.go("#/topics")
+    assert_on(viewer, "Topics")
+    viewer.page.get_by_role("link", name="Skip to the content").focus()
+    viewer.press("Enter")
+    expect(viewer.page.get_by_role("main")).to_be_focused()
+    assert_on(viewer, "Topics")
 
 
 def test_the_slash_leads_to_the_search_from_anywhere(viewer: Viewer) -> None:
@@ -67,6 +90,19 @@ def test_the_slash_leads_to_the_search_from_anywhere(viewer: Viewer) -> None:
     viewer.page.keyboard.type("order")
     viewer.press("ArrowDown", "Enter")
     expect(viewer.page.get_by_role("heading", level=1, name=ORDERS)).to_be_visible()
+
+
+def test_a_search_that_never_came_does_not_take_the_keyboard_later(viewer: Viewer) -> None:
+    viewer.expects_refusal(503)
+    viewer.page.route("**/api/v1/topics*", lambda route: route.fulfill(status=503, json={"detail": "not now"}))
+    viewer.go("#/")
+    assert_on(viewer, "Overview")
+    viewer.press("/")
+    expect(viewer.alert).to_contain_text("not now")
+    viewer.press("g", "g")
+    assert_on(viewer, "Groups")
+    expect(viewer.page.get_by_role("searchbox")).not_to_be_focused()
+    expect(viewer.page.get_by_role("main")).to_be_focused()
 
 
 def test_the_slash_stays_on_a_page_that_has_a_search_of_its_own(viewer: Viewer) -> None:
@@ -124,6 +160,16 @@ def test_a_topic_that_does_not_exist_is_a_problem_and_not_an_empty_page(viewer: 
     viewer.go("#/topics/missing")
     expect(viewer.alert).to_contain_text("there is no topic 'missing'")
     expect(viewer.button("Try again")).to_be_visible()
+
+
+def test_a_notice_goes_by_itself(viewer: Viewer) -> None:
+    viewer.go("#/nowhere")
+    viewer.page.evaluate(
+        "async () => (await import('/console/static/lib/dialog.js')).notify('it was <b>done</b>', 'bad')"
+    )
+    notice = viewer.page.get_by_text("it was <b>done</b>")
+    expect(notice).to_be_visible()
+    expect(notice).to_have_count(0)
 
 
 def test_the_policy_lets_no_smuggled_script_run(viewer: Viewer) -> None:
