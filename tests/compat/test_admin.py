@@ -14,8 +14,12 @@ import kafka
 import kafka.admin
 import kafka.errors
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -23,6 +27,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    ResourcePatternType,
     ResourceType,
 )
 
@@ -274,6 +279,24 @@ def test_every_topic_config_of_the_contract_is_described(admin: AdminClient, new
     } <= set(described)  # fmt: skip
 
 
+def test_a_topic_made_for_kafka_is_made_with_all_its_configs(admin: AdminClient) -> None:
+    name = unused_name()
+    config = {
+        "min.insync.replicas": "1",
+        "unclean.leader.election.enable": "false",
+        "segment.bytes": "1073741824",
+        "segment.index.bytes": "10485760",
+        "flush.messages": "10000",
+        "file.delete.delay.ms": "60000",
+        "message.timestamp.after.max.ms": "3600000",
+        "preallocate": "false",
+        "max.compaction.lag.ms": "86400000",
+    }
+    admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(HUNG_SECONDS)
+    described = config_of(admin, name)
+    assert {key: described[key].value for key in config} == config
+
+
 def test_the_config_of_an_unknown_topic_is_an_error(admin: AdminClient) -> None:
     resource = ConfigResource(ResourceType.TOPIC, "never-was")
     with pytest.raises(KafkaException) as failure:
@@ -284,7 +307,10 @@ def test_the_config_of_an_unknown_topic_is_an_error(admin: AdminClient) -> None:
 def test_the_broker_describes_its_own_config(admin: AdminClient) -> None:
     broker_id = next(iter(admin.list_topics(timeout=HUNG_SECONDS).brokers))
     resource = ConfigResource(ResourceType.BROKER, str(broker_id))
-    assert admin.describe_configs([resource])[resource].result(HUNG_SECONDS)
+    described = admin.describe_configs([resource])[resource].result(HUNG_SECONDS)
+    asked_first = {"default.replication.factor", "num.partitions", "auto.create.topics.enable", "min.insync.replicas"}
+    assert asked_first <= set(described)
+    assert described["default.replication.factor"].value == "1"
 
 
 # -- offsets --------------------------------------------------------------------------------------------------------
@@ -367,6 +393,43 @@ def test_records_past_the_end_cannot_be_deleted(
         admin.delete_records([target])[target].result(HUNG_SECONDS)
     assert error_of(failure) == KafkaError.OFFSET_OUT_OF_RANGE
     assert read_values(raw.fetch(name, 0).records) == {0: b"a"}
+
+
+# -- permissions ----------------------------------------------------------------------------------------------------
+
+
+def test_there_are_no_acls_to_create_or_delete(admin: AdminClient) -> None:
+    topic = (ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:alice", "*")
+    binding = AclBinding(*topic, AclOperation.READ, AclPermissionType.ALLOW)
+    every = AclBindingFilter(*topic, AclOperation.ANY, AclPermissionType.ANY)
+    for asked in (admin.create_acls([binding])[binding], admin.delete_acls([every])[every]):
+        with pytest.raises(KafkaException) as failure:
+            asked.result(HUNG_SECONDS)
+        assert error_of(failure) == KafkaError.SECURITY_DISABLED
+
+
+def test_there_are_no_acls_to_describe(broker: Broker, admin: AdminClient) -> None:
+    """confluent-kafka makes an empty list of the refusal."""
+    topic = (ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None)
+    every = AclBindingFilter(*topic, AclOperation.ANY, AclPermissionType.ANY)
+    assert admin.describe_acls(every).result(HUNG_SECONDS) == []
+    any_topic = kafka.admin.ResourcePatternFilter(
+        kafka.admin.ResourceType.TOPIC, None, kafka.admin.ACLResourcePatternType.ANY
+    )
+    wanted = kafka.admin.ACLFilter(
+        None, None, kafka.admin.ACLOperation.ANY, kafka.admin.ACLPermissionType.ANY, any_topic
+    )
+    with pytest.raises(kafka.errors.SecurityDisabledError):
+        with_kafka_python(broker, lambda client: client.describe_acls(wanted))
+
+
+def test_everything_that_a_topic_supports_is_allowed(admin: AdminClient, new_topic: NewTopicName) -> None:
+    name = new_topic()
+    asked = admin.describe_topics(TopicCollection([name]), include_authorized_operations=True)[name]
+    cluster = admin.describe_cluster(include_authorized_operations=True).result(HUNG_SECONDS)
+    allowed = asked.result(HUNG_SECONDS).authorized_operations
+    assert {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER_CONFIGS} <= set(allowed)
+    assert {AclOperation.CREATE, AclOperation.DESCRIBE} <= set(cluster.authorized_operations)
 
 
 # -- the cluster ----------------------------------------------------------------------------------------------------

@@ -272,6 +272,17 @@ def test_a_version_that_is_not_spoken_is_left_alone(version: int) -> None:
     assert scan(memoryview(frame), 0, len(frame)) is None
 
 
+def test_a_batch_that_understates_its_largest_timestamp_is_left_to_who_repairs_it() -> None:
+    def frame(largest_ms: int) -> memoryview:
+        data = PartitionProduceData(index=0, records=batch(timestamp_ms=1_000, max_timestamp_ms=largest_ms))
+        request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        return memoryview(b"".join(encode_request(API, 9, 1, None, messages.encode_request(request, 9)))[4:])
+
+    for largest_ms, is_taken in ((1_000, True), (999, False), (-1, False)):
+        asked = frame(largest_ms)
+        assert (scan(asked, 0, len(asked)) is not None) is is_taken
+
+
 @pytest.mark.parametrize("end", [10, 11, 1_000])
 def test_an_end_beyond_the_buffer_reads_nothing_there(end: int) -> None:
     assert scan(memoryview(b"\0\0\0\x09\0\0\0\1\xff"), 0, end) is None

@@ -11,7 +11,8 @@ from streamhouse.broker.nodes import Nodes
 from streamhouse.broker.offsets import newest_timestamp, offset_at
 from streamhouse.broker.producer_ids import ProducerIds
 from streamhouse.broker.topics import Topics
-from streamhouse.format.batch import check_produced
+from streamhouse.format.batch import check_produced, read_header
+from streamhouse.format.records import with_true_max_timestamp
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.engine import LogEngine
@@ -81,7 +82,11 @@ class Broker:
         owned: bool = False,
     ) -> Appended:
         """Check a batch and append it. It starts to become durable with the next `commit_appends`."""
-        return leader.append(batch, check_produced(batch), acknowledgement, owned=owned)
+        header = check_produced(batch)
+        if header.understates_max_timestamp and not leader.config.stamps_append_time:
+            batch = memoryview(with_true_max_timestamp(batch, header))
+            header, owned = read_header(batch), False
+        return leader.append(batch, header, acknowledgement, owned=owned)
 
     def commit_appends(self) -> None:
         self._engine.commit_appends()

@@ -71,6 +71,13 @@ class BatchHeader(NamedTuple):
         return self.attributes & CODEC_MASK
 
     @property
+    def understates_max_timestamp(self) -> bool:
+        """Whether the largest timestamp lies before the first one, as sarama wrote it (-1) before its version 1.45.1.
+
+        Retention and lookups by time go by the header, and would take the records for older than all others."""
+        return self.max_timestamp_ms < self.base_timestamp_ms
+
+    @property
     def is_log_append_time(self) -> bool:
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
@@ -179,6 +186,13 @@ def stamp_append_time(batch: Buffer, timestamp_ms: int) -> bytes:
     stamped = bytearray(batch)
     header = read_header(stamped)
     _INT16.pack_into(stamped, _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
+    _INT64.pack_into(stamped, _MAX_TIMESTAMP_AT, timestamp_ms)
+    return _seal(stamped)
+
+
+def stamp_max_timestamp(batch: Buffer, timestamp_ms: int) -> bytes:
+    """The batch with another largest timestamp in its header; its records stay byte for byte what they were."""
+    stamped = bytearray(batch)
     _INT64.pack_into(stamped, _MAX_TIMESTAMP_AT, timestamp_ms)
     return _seal(stamped)
 

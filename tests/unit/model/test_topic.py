@@ -28,8 +28,19 @@ from streamhouse.model.topic import CONFIG_KEYS, MAX_SEGMENT_BYTES, check_config
         ("retention.bytes", "-1"),
         ("retention.ms", str(2**63 - 1)),
         ("segment.bytes", "1024"),
-        ("segment.bytes", str(MAX_SEGMENT_BYTES)),
+        ("segment.bytes", str(2**31 - 1)),
         ("segment.ms", "1"),
+        ("compression.gzip.level", "-1"),
+        ("compression.zstd.level", "22"),
+        ("flush.messages", "1"),
+        ("follower.replication.throttled.replicas", ""),
+        ("leader.replication.throttled.replicas", "*"),
+        ("leader.replication.throttled.replicas", "0:1,12:3"),
+        ("local.retention.ms", "-2"),
+        ("message.format.version", "2.8-IV1"),
+        ("min.insync.replicas", "2"),
+        ("preallocate", "true"),
+        ("unclean.leader.election.enable", "false"),
     ],
 )
 def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
@@ -62,14 +73,23 @@ def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
         ("retention.ms", str(2**63)),
         ("retention.ms", "1d"),
         ("segment.bytes", "1023"),
-        ("segment.bytes", str(MAX_SEGMENT_BYTES + 1)),
+        ("segment.bytes", str(2**31)),
         ("segment.ms", "0"),
+        ("compression.gzip.level", "0"),
+        ("compression.lz4.level", "18"),
+        ("flush.ms", "-1"),
+        ("follower.replication.throttled.replicas", "0"),
+        ("leader.replication.throttled.replicas", "*,0:1"),
+        ("message.downconversion.enable", "yes"),
+        ("message.timestamp.after.max.ms", "-1"),
+        ("min.insync.replicas", "0"),
         ("no.such.config", "1"),
+        ("x" * 5_000, "1"),
         ("retention.ms", None),
     ],
 )
 def test_a_bad_value_is_refused_by_the_name_of_its_config(name: str, value: str | None) -> None:
-    with pytest.raises(InvalidConfig, match=name.replace(".", r"\.")) as refused:
+    with pytest.raises(InvalidConfig, match=name[:50].replace(".", r"\.")) as refused:
         check_config({name: value})
 
     assert len(str(refused.value)) < 1_000
@@ -103,6 +123,39 @@ def test_a_topic_goes_before_the_node_and_the_node_before_the_default() -> None:
     assert effective["retention.ms"] == "9"
     assert effective["segment.bytes"] == "2048"
     assert effective["cleanup.policy"] == "delete"
+
+
+KAFKAS_TOPIC_CONFIGS = """
+cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level delete.retention.ms
+file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas index.interval.bytes
+leader.replication.throttled.replicas local.retention.bytes local.retention.ms max.compaction.lag.ms max.message.bytes
+message.downconversion.enable message.format.version message.timestamp.after.max.ms message.timestamp.before.max.ms
+message.timestamp.difference.max.ms message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms
+min.insync.replicas preallocate remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable
+retention.bytes retention.ms segment.bytes segment.index.bytes segment.jitter.ms segment.ms
+unclean.leader.election.enable
+"""
+
+
+def test_every_topic_config_of_kafka_is_known() -> None:
+    ours = {name for name in CONFIG_KEYS if not name.startswith("streamhouse.")}
+
+    assert ours == set(KAFKAS_TOPIC_CONFIGS.split())
+
+
+def test_a_segment_is_never_larger_than_one_may_be_whatever_a_topic_says() -> None:
+    def used(value: int) -> int:
+        return parse_log_config(effective_config({"segment.bytes": str(value)}, {})).segment_bytes
+
+    assert used(2**30) == MAX_SEGMENT_BYTES
+    assert used(MAX_SEGMENT_BYTES - 1) == MAX_SEGMENT_BYTES - 1
+
+
+def test_a_misspelt_config_is_answered_with_what_may_be_meant() -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        check_config({"retention": "1"})
+
+    assert "retention.ms" in refused.value.hint
 
 
 def test_zero_is_a_value_and_not_an_absence() -> None:

@@ -200,6 +200,28 @@ def test_a_member_of_the_newer_protocol_is_assigned_here(kafka: Kafka, group: st
     assert other.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_who_joins_with_the_newer_protocol_hears_that_classic_members_are_there(kafka: Kafka, group: str) -> None:
+    member_of(kafka, group)
+    request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id=group, member_id=str(uuid4()), rebalance_timeout_ms=10_000, subscribed_topic_names=["t"]
+    )
+
+    answer = kafka.call(consumer_group_heartbeat, request, 1)
+
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert answer.error_message == "classic members are in this group: stop them first"
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_who_asks_what_is_allowed_in_a_group_hears_of_all_that_there_is(kafka: Kafka, group: str, asks: bool) -> None:
+    member_of(kafka, group)
+    request = describe_groups.DescribeGroupsRequest(groups=[group], include_authorized_operations=asks)
+
+    (answer,) = kafka.call(describe_groups, request, 5).groups
+
+    assert answer.authorized_operations == (328 if asks else -(2**31))
+
+
 @pytest.mark.parametrize("group_id", ["", "nul\0", "x" * 250])
 def test_a_name_that_is_no_group_is_refused_everywhere(kafka: Kafka, group_id: str) -> None:
     assert join(kafka, group_id).error_code == ErrorCode.INVALID_GROUP_ID

@@ -18,10 +18,13 @@ from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import (
     alter_configs,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
@@ -124,6 +127,14 @@ def a_request(key: int, version: int, topic: str, topic_id: UUID) -> Any:
             return offset_for_leader_epoch.OffsetForLeaderEpochRequest(
                 topics=[offset_for_leader_epoch.OffsetForLeaderTopic(topic=topic, partitions=epochs)]
             )
+        case "DescribeAcls":
+            return describe_acls.DescribeAclsRequest(resource_type_filter=TOPIC_RESOURCE, resource_name_filter=topic)
+        case "CreateAcls":
+            creation = create_acls.AclCreation(resource_type=TOPIC_RESOURCE, resource_name=topic, principal="User:a")
+            return create_acls.CreateAclsRequest(creations=[creation])
+        case "DeleteAcls":
+            which = delete_acls.DeleteAclsFilter(resource_type_filter=TOPIC_RESOURCE, resource_name_filter=topic)
+            return delete_acls.DeleteAclsRequest(filters=[which])
         case "DescribeConfigs":
             return describe_configs.DescribeConfigsRequest(
                 resources=[
@@ -182,10 +193,20 @@ def error_codes(answer: Any) -> set[int]:
 
 
 _MODULES = {module.API_KEY: module for module in (
-    alter_configs, api_versions, create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
-    describe_configs, describe_log_dirs, describe_topic_partitions, fetch, find_coordinator, incremental_alter_configs,
-    init_producer_id, list_offsets, metadata, offset_commit, offset_fetch, offset_for_leader_epoch, produce,
+    alter_configs, api_versions, create_acls, create_partitions, create_topics, delete_acls, delete_records,
+    delete_topics, describe_acls, describe_cluster, describe_configs, describe_log_dirs, describe_topic_partitions,
+    fetch, find_coordinator, incremental_alter_configs, init_producer_id, list_offsets, metadata, offset_commit,
+    offset_fetch, offset_for_leader_epoch, produce,
 )}  # fmt: skip
+
+
+_REFUSED = {
+    create_partitions.API_KEY: ErrorCode.INVALID_PARTITIONS,
+    describe_acls.API_KEY: ErrorCode.SECURITY_DISABLED,
+    create_acls.API_KEY: ErrorCode.SECURITY_DISABLED,
+    delete_acls.API_KEY: ErrorCode.SECURITY_DISABLED,
+}
+"""What is the same answer for everybody."""
 
 
 @pytest.mark.parametrize(("key", "version"), _EVERY_VERSION)
@@ -194,8 +215,7 @@ def test_every_version_of_every_api_answers_well(kafka: Kafka, topic: str, key: 
 
     answer = kafka.call(_MODULES[key], request, version)
 
-    expected = {ErrorCode.INVALID_PARTITIONS} if key == create_partitions.API_KEY else {ErrorCode.NONE}
-    assert error_codes(answer) in (expected, set())
+    assert error_codes(answer) in ({_REFUSED.get(key, ErrorCode.NONE)}, set())
 
 
 @pytest.mark.parametrize(("key", "version"), _EVERY_VERSION)
@@ -232,6 +252,17 @@ def test_metadata_for_a_name_that_is_none_is_answered_in_every_version(kafka: Ka
     (answer,) = kafka.call(metadata, request, version).topics
 
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "x" * 300])
+def test_a_name_that_is_none_is_told_apart_from_a_topic_that_is_not_there(kafka: Kafka, name: str) -> None:
+    asked = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    described = describe_topic_partitions.DescribeTopicPartitionsRequest(
+        topics=[describe_topic_partitions.TopicRequest(name=name)], response_partition_limit=10
+    )
+
+    assert error_codes(kafka.call(metadata, asked, 12).topics) == {ErrorCode.INVALID_TOPIC_EXCEPTION}
+    assert error_codes(kafka.call(describe_topic_partitions, described, 0)) == {ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
 @pytest.mark.parametrize("version", range(10, 14))
@@ -346,6 +377,24 @@ def test_a_transaction_is_refused(kafka: Kafka, topic: str) -> None:
     assert error_codes(kafka.call(produce, request, 9)) == {ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT}
 
 
+@pytest.mark.parametrize("version", range(1, 7))
+def test_transactions_have_no_coordinator_and_clients_take_that_for_final(kafka: Kafka, version: int) -> None:
+    request = find_coordinator.FindCoordinatorRequest(key="tx", coordinator_keys=["tx"], key_type=1)
+
+    answer = kafka.call(find_coordinator, request, version)
+
+    assert error_codes(answer) - {ErrorCode.NONE} == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_a_transactional_id_is_refused_for_good(kafka: Kafka, version: int) -> None:
+    request = init_producer_id.InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1_000)
+
+    assert error_codes(kafka.call(init_producer_id, request, version)) == {
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    }
+
+
 def test_a_damaged_batch_is_refused_and_the_rest_of_the_request_is_not(kafka: Kafka, topic: str) -> None:
     damaged = bytearray(real(b"x"))
     damaged[-1] ^= 1
@@ -444,6 +493,7 @@ def test_topics_named_twice_or_badly_are_refused_and_the_others_made(kafka: Kafk
             wanted("twice"),
             wanted("not/a/name"),
             wanted("no-partitions", 0),
+            wanted("too-many-partitions", 10_001),
             wanted("bad-config", retention_ms="soon"),
             wanted(fresh),
         ]
@@ -456,6 +506,7 @@ def test_topics_named_twice_or_badly_are_refused_and_the_others_made(kafka: Kafk
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_PARTITIONS,
         ErrorCode.INVALID_PARTITIONS,
         ErrorCode.INVALID_CONFIG,
         ErrorCode.NONE,
@@ -480,6 +531,59 @@ def test_configs_that_are_set_are_described_as_the_topics_own(kafka: Kafka, topi
     found = {item.name: (item.value, item.config_source) for item in answer.configs}
     assert found["retention.ms"] == ("1000", 1)
     assert found["cleanup.policy"] == ("delete", 5)
+
+
+def test_a_broker_tells_what_tools_ask_before_they_create_a_topic(broker: Broker, kafka: Kafka) -> None:
+    node_id = str(broker.node.broker.identity.node_id)
+    asked = describe_configs.DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name=node_id, configuration_keys=None
+    )
+
+    (answer,) = kafka.call(describe_configs, describe_configs.DescribeConfigsRequest(resources=[asked]), 4).results
+
+    found = {item.name: item.value for item in answer.configs}
+    assert all(item.read_only for item in answer.configs)
+    assert len(found) == len(answer.configs)
+    assert (
+        found.items()
+        >= {
+            "auto.create.topics.enable": "true",
+            "default.replication.factor": "1",
+            "delete.topic.enable": "true",
+            "min.insync.replicas": "1",
+            "num.partitions": "2",
+        }.items()
+    )
+
+
+def test_only_the_broker_configs_that_are_asked_for_are_told(kafka: Kafka) -> None:
+    asked = describe_configs.DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=["num.partitions", "retention.ms"]
+    )
+
+    (answer,) = kafka.call(describe_configs, describe_configs.DescribeConfigsRequest(resources=[asked]), 4).results
+
+    assert {item.name for item in answer.configs} == {"num.partitions", "retention.ms"}
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_who_asks_what_is_allowed_hears_of_all_that_there_is(kafka: Kafka, topic: str, asks: bool) -> None:
+    """The bit fields that Kafka's own brokers answer with where nothing is restricted."""
+    cluster = describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=asks)
+    described = metadata.MetadataRequest(
+        topics=[metadata.MetadataRequestTopic(name=topic)],
+        include_cluster_authorized_operations=asks,
+        include_topic_authorized_operations=asks,
+    )
+
+    seen = kafka.call(metadata, described, 10)
+
+    nothing_said = -(2**31)
+    assert seen.topics[0].topic_authorized_operations == (3576 if asks else nothing_said)
+    assert seen.cluster_authorized_operations == (8096 if asks else nothing_said)
+    assert kafka.call(describe_cluster, cluster, 1).cluster_authorized_operations == (8096 if asks else nothing_said)
+    page = kafka.call(describe_topic_partitions, a_request(75, 0, topic, UUID(int=0)), 0)
+    assert page.topics[0].topic_authorized_operations == 3576
 
 
 def test_a_group_finds_its_offsets_again_in_every_pair_of_versions(kafka: Kafka, topic: str) -> None:

@@ -43,6 +43,15 @@ def test_configs_are_set_and_deleted_one_by_one(broker: Broker, kafka: Kafka, to
     assert own_configs(broker, topic) == {"segment.ms": "6"}
 
 
+def test_a_config_without_effect_is_set_and_deleted_like_any_other(broker: Broker, kafka: Kafka, topic: str) -> None:
+    assert alter(kafka, change(topic, (SET, "min.insync.replicas", "2"), (SET, "flush.ms", "5"))) == 0
+    assert own_configs(broker, topic) == {"min.insync.replicas": "2", "flush.ms": "5"}
+
+    assert alter(kafka, change(topic, (DELETE, "flush.ms", None), (DELETE, "preallocate", None))) == 0
+
+    assert own_configs(broker, topic) == {"min.insync.replicas": "2"}
+
+
 def test_lists_are_appended_to_and_subtracted_from(broker: Broker, kafka: Kafka, topic: str) -> None:
     assert alter(kafka, change(topic, (APPEND, "cleanup.policy", "compact"))) == 0
     assert own_configs(broker, topic) == {"cleanup.policy": "delete,compact"}
@@ -56,6 +65,8 @@ def test_lists_are_appended_to_and_subtracted_from(broker: Broker, kafka: Kafka,
     [
         (SET, "retention.ms", "soon"),
         (SET, "no.such.config", "1"),
+        (DELETE, "no.such.config", None),
+        (SET, "min.insync.replicas", "many"),
         (SET, "retention.ms", None),
         (APPEND, "retention.ms", "1"),
         (SUBTRACT, "cleanup.policy", "delete"),

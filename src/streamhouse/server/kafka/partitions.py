@@ -7,8 +7,8 @@ from uuid import UUID
 
 from streamhouse.broker.broker import Broker
 from streamhouse.log.leader import PartitionLeader
-from streamhouse.model.errors import NotLeader, StaleEpoch
-from streamhouse.model.names import TopicPartition
+from streamhouse.model.errors import NotLeader, StaleEpoch, StreamHouseError
+from streamhouse.model.names import TopicPartition, check_topic_name
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.refusals import UnknownLeaderEpoch, UnknownTopicId
 
@@ -22,6 +22,36 @@ def find_topic(broker: Broker, name: str, topic_id: UUID) -> Topic | None:
     if topic is None:
         raise UnknownTopicId(f"there is no topic with id {topic_id}")
     return topic
+
+
+class TopicLookup:
+    """The topics that one request names. What is not known here may have just been created through another node, so
+    the store is asked: once for all of them, however many there are."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._has_looked = False
+        self._trouble: StreamHouseError | None = None
+
+    async def get(self, name: str, topic_id: UUID = NO_ID) -> Topic:
+        topics = self._broker.topics
+        known = topics.find(name) if topic_id == NO_ID else topics.find_id(topic_id)
+        if known is not None:
+            return known
+        if topic_id == NO_ID:
+            check_topic_name(name)
+        await self._look()
+        return find_topic(self._broker, name, topic_id) or topics.get(name)
+
+    async def _look(self) -> None:
+        if not self._has_looked:
+            self._has_looked = True
+            try:
+                await self._broker.topics.refresh()
+            except StreamHouseError as problem:
+                self._trouble = problem
+        if self._trouble is not None:
+            raise self._trouble
 
 
 def find_leader(broker: Broker, name: str, topic_id: UUID, partition: int) -> PartitionLeader:

@@ -1,7 +1,8 @@
 """The common Produce request read in one go: one topic, one partition, one good batch, no transaction.
 
 Anything else, above all anything that is wrong, gives None: the general codec then says what it is. The CRC and every
-other rule of `format.batch.check_produced` is checked here, so that what is found may be appended."""
+other rule of `format.batch.check_produced` is checked here, so that what is found may be appended. A batch that says
+too early a largest timestamp is repaired on the general way."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
@@ -142,6 +143,8 @@ cdef bint batch_is_good(const uint8_t* batch, Py_ssize_t size) noexcept nogil:
     if attributes == 0 and record_count > (size - BATCH_HEADER_BYTES) // SMALLEST_RECORD_BYTES:
         return False
     if producer_id < -1 or (producer_id >= 0 and (get16(batch + 51) < 0 or get32(batch + 53) < 0)):
+        return False
+    if get64(batch + 35) < get64(batch + 27):
         return False
     return streamhouse_crc32c(0, batch + 21, size - 21) == <uint32_t>get32(batch + 17)
 

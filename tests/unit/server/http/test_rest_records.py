@@ -231,6 +231,38 @@ def test_a_page_of_this_port_may_store_records(broker: Broker, rest: RestCaller,
     assert answer.status == 200
 
 
+def test_many_records_that_are_alike_are_stored_in_their_order_and_told_where(rest: RestCaller, topic: str) -> None:
+    values = [{"number": number, "text": "ü"} for number in range(40)]
+    records = [{"key": f"k{index}", "value": value, "partition": 1} for index, value in enumerate(values)]
+    answer = rest.post(f"topics/{topic}/records", {"records": records})
+
+    assert [(each["partition"], each["offset"]) for each in answer["records"]] == [(1, offset) for offset in range(40)]
+    stored = read(rest, topic, partition=1)["records"]
+    assert [(record["key"], record["value"]) for record in stored] == [(f"k{i}", v) for i, v in enumerate(values)]
+    assert [record["timestamp_ms"] for record in stored] == [each["timestamp_ms"] for each in answer["records"]]
+
+
+def test_many_records_with_times_of_their_own_are_told_these(rest: RestCaller, topic: str) -> None:
+    records = [{"value": index, "partition": 0, "timestamp_ms": 1_000 + index} for index in range(20)]
+    answer = rest.post(f"topics/{topic}/records", {"records": records})
+
+    assert [each["timestamp_ms"] for each in answer["records"]] == [1_000 + index for index in range(20)]
+
+
+def test_many_records_without_key_and_partition_stay_together(rest: RestCaller, topic: str) -> None:
+    turns = [rest.post(f"topics/{topic}/records", {"records": [{"value": 1}] * 10})["records"] for _ in range(2)]
+
+    partitions = [{each["partition"] for each in turn} for turn in turns]
+    assert [len(each) for each in partitions] == [1, 1]
+    assert partitions[0] != partitions[1], "those of the next request go to the next"
+
+
+def test_many_records_of_a_partition_that_is_not_there_are_refused(rest: RestCaller, topic: str) -> None:
+    answer = rest.call("POST", f"topics/{topic}/records", {"records": [{"value": 1, "partition": 9}] * 10})
+
+    assert answer.status == 404
+
+
 # --- reading ---
 
 

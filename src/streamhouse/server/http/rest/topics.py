@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from streamhouse.broker.topics import Topics
 from streamhouse.model.errors import AlreadyExists, InvalidConfig, InvalidInput, InvalidName, NotFound
-from streamhouse.model.topic import CONFIG_KEYS, Topic
+from streamhouse.model.topic import CONFIG_KEYS, Topic, unknown_config
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.registry import API, Call, Rest
@@ -152,5 +152,5 @@ def _with_short_forms(config: Mapping[str, str | None], short: Mapping[str, obje
 def _changed(config: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
     unknown = [name for name in changes if name not in CONFIG_KEYS]
     if unknown:  # which to set to null would otherwise go unnoticed
-        raise InvalidConfig(f"unknown topic config {unknown[0][:100]!r}", hint=f"known: {', '.join(CONFIG_KEYS)}")
+        raise unknown_config(unknown[0])
     return {name: value for name, value in {**config, **changes}.items() if value is not None}

@@ -9,6 +9,7 @@ from streamhouse.core.groups.consumer_snapshot import ConsumerGroupDescription
 from streamhouse.core.groups.outcome import GroupError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.group_errors import group_code
+from streamhouse.server.kafka.operations import GROUP_OPERATIONS, NOT_ASKED_FOR
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import consumer_group_describe as messages
 from streamhouse.wire.kafka.messages.consumer_group_describe import (
@@ -26,10 +27,13 @@ _CONSUMER_MEMBER = 1
 
 
 async def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(groups=[_describe(context, group_id) for group_id in request.group_ids])
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
+    return ConsumerGroupDescribeResponse(
+        groups=[_describe(context, group_id, operations) for group_id in request.group_ids]
+    )
 
 
-def _describe(context: Context, group_id: str) -> DescribedGroup:
+def _describe(context: Context, group_id: str, operations: int) -> DescribedGroup:
     found = context.broker.groups.describe(group_id)
     if isinstance(found, GroupError) and found is not GroupError.GROUP_ID_NOT_FOUND:
         return DescribedGroup(error_code=group_code(found), error_message=group_code(found).meaning, group_id=group_id)
@@ -43,6 +47,7 @@ def _describe(context: Context, group_id: str) -> DescribedGroup:
     return DescribedGroup(
         group_id=group_id,
         group_state=found.state.value,
+        authorized_operations=operations,
         group_epoch=found.group_epoch,
         assignment_epoch=found.assignment_epoch,
         assignor_name=found.assignor,

@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat (68), versions 0 and 1: the newer protocol (KIP-848), with assignment on this side."""
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: the newer protocol (KIP-848), with assignment on this side.
+
+A group that has members of the classic protocol is not converted while they are there: who joins it gets
+GROUP_ID_NOT_FOUND, and a message that says to stop them first."""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ from streamhouse.wire.kafka.messages.consumer_group_heartbeat import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
+# What Kafka's name for a refusal does not say.
+_REASONS = {GroupError.GROUP_ID_NOT_FOUND: "classic members are in this group: stop them first"}
 
 
 async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -47,7 +52,7 @@ async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Co
     except StreamHouseError as problem:
         return _refused(coordinator_code(problem), str(problem))
     if isinstance(reply, GroupError):
-        return _refused(group_code(reply))
+        return _refused(group_code(reply), _REASONS.get(reply))
     return ConsumerGroupHeartbeatResponse(
         member_id=reply.member_id,
         member_epoch=reply.member_epoch,

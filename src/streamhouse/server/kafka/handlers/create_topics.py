@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 
 from streamhouse.model.errors import InvalidInput, StreamHouseError
-from streamhouse.model.topic import Topic
+from streamhouse.model.topic import MAX_PARTITIONS, Topic
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.refusals import InvalidPartitions
@@ -54,12 +54,16 @@ def _partition_count(asked: CreatableTopic) -> int | None:
         indexes = sorted(assignment.partition_index for assignment in asked.assignments)
         if indexes != list(range(len(indexes))):
             raise InvalidPartitions("assignments must name partitions 0, 1, 2 and so on, once each")
-        return len(indexes)
+        return _checked(len(indexes))
     if asked.num_partitions == _DEFAULT_COUNT:
         return None
-    if asked.num_partitions < 1:
-        raise InvalidPartitions(f"{asked.num_partitions} is not a number of partitions")
-    return asked.num_partitions
+    return _checked(asked.num_partitions)
+
+
+def _checked(count: int) -> int:
+    if not 1 <= count <= MAX_PARTITIONS:
+        raise InvalidPartitions(f"{count} is not a number of partitions", hint=f"use 1 to {MAX_PARTITIONS}")
+    return count
 
 
 def _created(context: Context, topic: Topic) -> CreatableTopicResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import NO_ID, find_topic
+from streamhouse.server.kafka.partitions import NO_ID, TopicLookup
 from streamhouse.wire.kafka.messages import delete_topics as messages
 from streamhouse.wire.kafka.messages.delete_topics import (
     DeletableTopicResult,
@@ -20,14 +20,14 @@ API = APIS[messages.API_KEY]
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[await _delete(context, state) for state in asked])
+    lookup = TopicLookup(context.broker)
+    return DeleteTopicsResponse(responses=[await _delete(context, lookup, state) for state in asked])
 
 
-async def _delete(context: Context, state: DeleteTopicState) -> DeletableTopicResult:
-    topics = context.broker.topics
+async def _delete(context: Context, lookup: TopicLookup, state: DeleteTopicState) -> DeletableTopicResult:
     try:
-        topic = find_topic(context.broker, state.name or "", state.topic_id) or topics.get(state.name or "")
-        await topics.delete(topic)
+        topic = await lookup.get(state.name or "", state.topic_id)
+        await context.broker.topics.delete(topic)
     except StreamHouseError as problem:
         return DeletableTopicResult(
             name=state.name if state.topic_id == NO_ID else None,

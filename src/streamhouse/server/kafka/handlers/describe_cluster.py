@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import describe_cluster as messages
 from streamhouse.wire.kafka.messages.describe_cluster import (
@@ -27,6 +28,9 @@ async def handle(context: Context, request: DescribeClusterRequest) -> DescribeC
     return DescribeClusterResponse(
         cluster_id=context.broker.identity.cluster_id,
         controller_id=nodes.controller_id,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED_FOR
+        ),
         brokers=[
             DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack or None)
             for node in nodes.all()

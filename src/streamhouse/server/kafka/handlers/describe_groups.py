@@ -8,6 +8,7 @@ from streamhouse.core.groups.classic_snapshot import GroupDescription
 from streamhouse.core.groups.outcome import GroupError
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.group_errors import group_code
+from streamhouse.server.kafka.operations import GROUP_OPERATIONS, NOT_ASKED_FOR
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import describe_groups as messages
 from streamhouse.wire.kafka.messages.describe_groups import (
@@ -23,13 +24,14 @@ _NOT_FOUND_SINCE = 6
 
 
 async def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_describe(context, group_id) for group_id in request.groups])
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
+    return DescribeGroupsResponse(groups=[_describe(context, group_id, operations) for group_id in request.groups])
 
 
-def _describe(context: Context, group_id: str) -> DescribedGroup:
+def _describe(context: Context, group_id: str, operations: int) -> DescribedGroup:
     found = context.broker.groups.describe(group_id)
     if found is None:
-        return DescribedGroup(group_id=group_id, group_state="Empty")
+        return DescribedGroup(group_id=group_id, group_state="Empty", authorized_operations=operations)
     if isinstance(found, GroupError) and found is not GroupError.GROUP_ID_NOT_FOUND:
         return DescribedGroup(error_code=group_code(found), error_message=group_code(found).meaning, group_id=group_id)
     if not isinstance(found, GroupDescription):
@@ -43,6 +45,7 @@ def _describe(context: Context, group_id: str) -> DescribedGroup:
     return DescribedGroup(
         group_id=group_id,
         group_state=found.state.value,
+        authorized_operations=operations,
         protocol_type=found.protocol_type,
         protocol_data=found.protocol_name,
         members=[

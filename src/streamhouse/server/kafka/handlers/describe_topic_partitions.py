@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
-from streamhouse.server.kafka.partitions import LeaderId, awaited_nodes, leader_of
+from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.operations import TOPIC_OPERATIONS
+from streamhouse.server.kafka.partitions import LeaderId, TopicLookup, awaited_nodes, leader_of
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import describe_topic_partitions as messages
 from streamhouse.wire.kafka.messages.describe_topic_partitions import (
@@ -21,6 +24,7 @@ _LARGEST_PAGE = 2000
 
 async def handle(context: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     names = sorted({topic.name for topic in request.topics} or {topic.name for topic in context.broker.topics})
+    lookup = TopicLookup(context.broker)
     cursor = request.cursor
     room = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
     answers: list[DescribeTopicPartitionsResponseTopic] = []
@@ -32,7 +36,7 @@ async def handle(context: Context, request: DescribeTopicPartitionsRequest) -> D
             return DescribeTopicPartitionsResponse(
                 topics=answers, next_cursor=Cursor(topic_name=name, partition_index=first)
             )
-        answer, total = _page(context, name, first, room)
+        answer, total = await _page(context, lookup, name, first, room)
         answers.append(answer)
         room -= len(answer.partitions)
         reached = first + len(answer.partitions)
@@ -43,19 +47,21 @@ async def handle(context: Context, request: DescribeTopicPartitionsRequest) -> D
     return DescribeTopicPartitionsResponse(topics=answers)
 
 
-def _page(context: Context, name: str, first: int, room: int) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
+async def _page(
+    context: Context, lookup: TopicLookup, name: str, first: int, room: int
+) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
     """One topic's partitions from `first` on, as many as fit, and how many it has."""
-    topic = context.broker.topics.find(name)
-    if topic is None:
-        return (
-            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name),
-            0,
-        )
+    try:
+        topic = await lookup.get(name)
+    except StreamHouseError as problem:
+        return DescribeTopicPartitionsResponseTopic(error_code=code_of(problem), name=name), 0
     partitions = [
         _describe(index, leader_of(context.broker, topic, index), awaited_nodes(context.broker, topic, index))
         for index in range(first, min(first + room, topic.partition_count))
     ]
-    answer = DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions)
+    answer = DescribeTopicPartitionsResponseTopic(
+        name=name, topic_id=topic.topic_id, partitions=partitions, topic_authorized_operations=TOPIC_OPERATIONS
+    )
     return answer, topic.partition_count
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from streamhouse.broker.fetch import PartitionRead
-from streamhouse.model.errors import NotLeader, OffsetOutOfRange, StreamHouseError
+from streamhouse.model.errors import MetadataUnavailable, NotLeader, OffsetOutOfRange, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
@@ -238,9 +238,14 @@ def _refusal(
     error says."""
     return PartitionData(
         partition_index=partition.partition,
-        error_code=code_of(problem),
+        error_code=_code(problem),
         high_watermark=_UNKNOWN,
         log_start_offset=log_start_offset,
         current_leader=current_leader or LeaderIdAndEpoch(),
         aborted_transactions=None,
     )
+
+
+def _code(problem: StreamHouseError) -> ErrorCode:
+    """A reader knows no coordinator: to it, segments that cannot be looked up are storage that is away."""
+    return ErrorCode.KAFKA_STORAGE_ERROR if isinstance(problem, MetadataUnavailable) else code_of(problem)

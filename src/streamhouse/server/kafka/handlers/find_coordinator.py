@@ -1,4 +1,7 @@
-"""FindCoordinator (10), versions 0 to 6: this node coordinates every group. Transactions have no coordinator."""
+"""FindCoordinator (10), versions 0 to 6: who coordinates a group. Transactions have no coordinator.
+
+Who looks for one gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which ends librdkafka's and Java's `init_transactions` at
+once; to any other refusal they would come back until their time is up."""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
 _GROUP = 0
+_TRANSACTION = 1
 _BATCHED_SINCE = 4
 
 
@@ -33,13 +37,21 @@ async def handle(context: Context, request: FindCoordinatorRequest) -> FindCoord
 
 
 def _coordinator(context: Context, key: str, key_type: int) -> Coordinator:
+    if key_type == _TRANSACTION:
+        return Coordinator(
+            key=key,
+            node_id=-1,
+            port=-1,
+            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            error_message="transactions are not supported: produce without a transactional id",
+        )
     if key_type != _GROUP:
         return Coordinator(
             key=key,
             node_id=-1,
             port=-1,
             error_code=ErrorCode.INVALID_REQUEST,
-            error_message="only groups have coordinators here; transactions are not supported",
+            error_message="only groups have coordinators here",
         )
     node = context.broker.nodes.coordinator_of(key)
     if node is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from streamhouse.model.config_key import ConfigType
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
-from streamhouse.model.topic import CONFIG_KEYS, ConfigType, Topic
+from streamhouse.model.topic import CONFIG_KEYS, Topic, unknown_config
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.handlers.alter_configs import topic_to_configure
+from streamhouse.server.kafka.partitions import TopicLookup
 from streamhouse.wire.kafka.messages import incremental_alter_configs as messages
 from streamhouse.wire.kafka.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -25,17 +27,20 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    lookup = TopicLookup(context.broker)
     return IncrementalAlterConfigsResponse(
-        responses=[await _alter(context, item, validate_only=request.validate_only) for item in request.resources]
+        responses=[
+            await _alter(context, lookup, item, validate_only=request.validate_only) for item in request.resources
+        ]
     )
 
 
 async def _alter(
-    context: Context, resource: AlterConfigsResource, *, validate_only: bool
+    context: Context, lookup: TopicLookup, resource: AlterConfigsResource, *, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     code, message = 0, None
     try:
-        topic = topic_to_configure(context, resource.resource_type, resource.resource_name)
+        topic = await topic_to_configure(lookup, resource.resource_type, resource.resource_name)
         change = partial(_change, context, topic, resource.configs)
         await context.broker.topics.change_config(topic, change, validate_only=validate_only)
     except StreamHouseError as problem:
@@ -60,7 +65,7 @@ def _change(
 def _changed(context: Context, topic: Topic, current: str | None, change: AlterableConfig) -> str | None:
     key = CONFIG_KEYS.get(change.name)
     if key is None:
-        raise InvalidConfig(f"unknown topic config {change.name[:100]!r}", hint=f"known: {', '.join(CONFIG_KEYS)}")
+        raise unknown_config(change.name)
     if change.config_operation == _DELETE:
         return None
     if change.value is None:

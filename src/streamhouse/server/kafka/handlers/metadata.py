@@ -9,7 +9,8 @@ from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import awaited_nodes, find_topic, leader_of
+from streamhouse.server.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
+from streamhouse.server.kafka.partitions import NO_ID, TopicLookup, awaited_nodes, leader_of
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import metadata as messages
 from streamhouse.wire.kafka.messages.metadata import (
@@ -37,18 +38,24 @@ async def handle(context: Context, request: MetadataRequest) -> MetadataResponse
         cluster_id=context.broker.identity.cluster_id,
         controller_id=nodes.controller_id,
         topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED_FOR
+        ),
     )
 
 
 async def _topics(context: Context, request: MetadataRequest) -> list[MetadataResponseTopic]:
     asks_for_all = request.topics is None or (context.version == 0 and not request.topics)
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED_FOR
     if asks_for_all:
-        return [_describe(context, topic) for topic in context.broker.topics]
+        return [_describe(context, topic, operations) for topic in context.broker.topics]
+    lookup = TopicLookup(context.broker)
     may_create = context.broker.settings.auto_create_topics and request.allow_auto_topic_creation
     answers = []
     for asked in request.topics or []:
         try:
-            answers.append(_describe(context, await _find(context, asked, may_create=may_create)))
+            topic = await _find(context, lookup, asked, may_create=may_create)
+            answers.append(_describe(context, topic, operations))
         except StreamHouseError as problem:
             answers.append(
                 MetadataResponseTopic(error_code=_code(problem), name=_name(context, asked), topic_id=asked.topic_id)
@@ -56,15 +63,11 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
     return answers
 
 
-async def _find(context: Context, asked: MetadataRequestTopic, *, may_create: bool) -> Topic:
-    topics = context.broker.topics
-    topic = find_topic(context.broker, asked.name or "", asked.topic_id)
-    if topic is not None:
-        return topic
-    if may_create:
-        return await topics.ensure(asked.name or "")
-    await topics.refresh()  # another node may have just created it
-    return topics.get(asked.name or "")
+async def _find(context: Context, lookup: TopicLookup, asked: MetadataRequestTopic, *, may_create: bool) -> Topic:
+    name = asked.name or ""
+    if may_create and asked.topic_id == NO_ID:
+        return await context.broker.topics.ensure(name)
+    return await lookup.get(name, asked.topic_id)
 
 
 def _name(context: Context, asked: MetadataRequestTopic) -> str | None:
@@ -78,7 +81,7 @@ def _code(problem: StreamHouseError) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if code == ErrorCode.COORDINATOR_NOT_AVAILABLE else code
 
 
-def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
+def _describe(context: Context, topic: Topic, operations: int) -> MetadataResponseTopic:
     partitions = []
     for index in range(topic.partition_count):
         leader_id, leader_epoch = leader_of(context.broker, topic, index)
@@ -95,4 +98,6 @@ def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
                 offline_replicas=awaited,
             )
         )
-    return MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+    return MetadataResponseTopic(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions, topic_authorized_operations=operations
+    )

@@ -2,7 +2,10 @@
 
 acks=0 gets no answer, and a closed connection if something was refused, as in Kafka. acks=1 and acks=all both wait for
 the WAL's sync: one leader, one copy, so they mean the same. Gaps: transactions are refused; the request's time-out
-is not used, since a reply waits only for the local disk."""
+is not used, since a reply waits only for the local disk.
+
+A batch whose largest timestamp lies before its first one, as sarama wrote them before version 1.45.1, is stored with
+the true one, for retention and lookups by time go by it."""
 
 from __future__ import annotations
 

@@ -73,6 +73,7 @@ function letter(topic, record) {
 function whence(said) {
   if (said.file) return h("code", {}, said.file);
   if (!said.topic) return "a row that names no record";
+  if (said.offset === undefined) return `${said.topic}/${said.partition}`;
   const text = `${said.topic}/${said.partition}, offset ${said.offset}`;
   const link = h("a", { href: to("topics", said.topic, "messages", { mode: "offset", partition: said.partition, offset: said.offset }) }, text);
   return said.timestamp ? [link, ` of ${said.timestamp}`] : link;
