@@ -6,6 +6,9 @@ SWEEP ?= 200
 SOAK_SECONDS ?= 600
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h')
 
+# Compiled modules are kept: tests start hundreds of nodes, and each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo serve test test-long soak lint format bench bench-spark bench-console screenshots clean
 .PHONY: system-packages java
 

@@ -20,7 +20,7 @@ from bench.topics import create_topic
 TOPIC = "bench"
 PARTITIONS = 4
 CONNECTIONS = 32
-BATCH_RECORDS = 100
+BATCH_SIZES = (100, 1_000)
 BATCH_CONNECTIONS = 4
 IN_FLIGHT = 5
 VALUE_BYTES = 100
@@ -38,9 +38,13 @@ def rows(run: Run) -> Iterator[Row]:
         run.say(f"single records, {CONNECTIONS} connections")
         yield doors.row("REST, one record a request", doors.rest_single, doors.empty_handler, "empty handler", 0.4)
         yield doors.row("Flume, one record a request", doors.flume_single, doors.kafka_single, "Kafka's door", 0.8)
-        run.say(f"{BATCH_RECORDS} records a request")
-        yield doors.row("REST, 100 records a request", doors.rest_batch, doors.kafka_batch, "Kafka's door", 0.25)
-        yield doors.row("gRPC stream, 100 records a request", doors.grpc_batch, doors.kafka_batch, "Kafka's door", 0.25)
+        for size in BATCH_SIZES:
+            run.say(f"{size:,} records a request, {BATCH_CONNECTIONS * IN_FLIGHT} requests under way")
+            batches = _Batches(run, node, size)
+            for name, measure in (("REST", batches.rest), ("gRPC stream", batches.grpc)):
+                yield doors.row(
+                    f"{name}, {size:,} records a request", measure, batches.kafka, "Kafka's door", 0.25, size
+                )
 
 
 class _Doors:
@@ -51,14 +55,11 @@ class _Doors:
         self._node = node
         self._empty = empty
         (value,) = order_values(VALUE_BYTES, 1)
-        values = order_values(VALUE_BYTES, BATCH_RECORDS)
         self._kafka_single = run.one_record_frames(TOPIC, PARTITIONS)
-        self._kafka_batch = run.batch_frames("doors", TOPIC, range(PARTITIONS), values)
         self._flume = _frames_file(run, "flume", [_flume_produce(number, value) for number in range(PARTITIONS)])
         self._rest = _frames_file(run, "rest", [_rest_produce(number, [value]) for number in range(PARTITIONS)])
-        self._rest_batch = _frames_file(run, "rest-b", [_rest_produce(number, values) for number in range(PARTITIONS)])
 
-    def row(self, name: str, ours: Measure, limit: Measure, limit_name: str, goal: float) -> Row:
+    def row(self, name: str, ours: Measure, limit: Measure, limit_name: str, goal: float, records: int = 1) -> Row:
         figures: list[dict[str, float]] = []
         limits: list[dict[str, float]] = []
         for _ in range(self._run.plan.repeats):
@@ -66,7 +67,6 @@ class _Doors:
             self._node.settle()
             figures.append(ours())
             self._node.settle()
-        records = BATCH_RECORDS if "100" in name else 1
         return Row(
             scenario="doors",
             name=name,
@@ -83,29 +83,43 @@ class _Doors:
     def empty_handler(self) -> dict[str, float]:
         return self._exchange(self._empty.doors["http"], self._rest, CONNECTIONS, "http")
 
-    def rest_batch(self) -> dict[str, float]:
-        return self._exchange(self._node.doors["http"], self._rest_batch, BATCH_CONNECTIONS, "http")
-
     def flume_single(self) -> dict[str, float]:
         return self._exchange(self._node.doors["flume"], self._flume, CONNECTIONS, "framed")
 
     def kafka_single(self) -> dict[str, float]:
         return self._exchange(self._node.doors["kafka"], self._kafka_single, CONNECTIONS, "framed")
 
-    def kafka_batch(self) -> dict[str, float]:
-        seconds = self._run.plan.request_seconds
-        arguments = (self._kafka_batch, BATCH_CONNECTIONS, IN_FLIGHT, WARM_UP_SECONDS, seconds)
-        return self._run.native.run("requests", self._node.host, self._node.port, *arguments)
-
-    def grpc_batch(self) -> dict[str, float]:
-        shape = (TOPIC, PARTITIONS, BATCH_RECORDS, VALUE_BYTES, BATCH_CONNECTIONS, IN_FLIGHT)
-        arguments = (*self._node.doors["grpc"], *shape, WARM_UP_SECONDS, self._run.plan.request_seconds)
-        command = [sys.executable, "-m", "bench.grpc_stream", *map(str, arguments)]
-        return finished(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-
     def _exchange(self, door: tuple[str, int], frames: Path, connections: int, protocol: str) -> dict[str, float]:
         seconds = self._run.plan.request_seconds
         return self._run.native.run("exchange", *door, frames, connections, WARM_UP_SECONDS, seconds, protocol)
+
+
+class _Batches:
+    """Requests of many records, so many under way at a time: where a connection has one, by more connections."""
+
+    def __init__(self, run: Run, node: Server, size: int) -> None:
+        self._run = run
+        self._node = node
+        self._size = size
+        values = order_values(VALUE_BYTES, size)
+        self._kafka = run.batch_frames(f"doors-{size}", TOPIC, range(PARTITIONS), values)
+        requests = [_rest_produce(number, values) for number in range(PARTITIONS)]
+        self._rest = _frames_file(run, f"rest-{size}", requests)
+
+    def kafka(self) -> dict[str, float]:
+        arguments = (self._kafka, BATCH_CONNECTIONS, IN_FLIGHT, WARM_UP_SECONDS, self._run.plan.request_seconds)
+        return self._run.native.run("requests", self._node.host, self._node.port, *arguments)
+
+    def rest(self) -> dict[str, float]:
+        times = (WARM_UP_SECONDS, self._run.plan.request_seconds)
+        connections = BATCH_CONNECTIONS * IN_FLIGHT
+        return self._run.native.run("exchange", *self._node.doors["http"], self._rest, connections, *times, "http")
+
+    def grpc(self) -> dict[str, float]:
+        shape = (TOPIC, PARTITIONS, self._size, VALUE_BYTES, BATCH_CONNECTIONS, IN_FLIGHT)
+        arguments = (*self._node.doors["grpc"], *shape, WARM_UP_SECONDS, self._run.plan.request_seconds)
+        command = [sys.executable, "-m", "bench.grpc_stream", *map(str, arguments)]
+        return finished(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
 
 
 def _rate(results: Sequence[dict[str, float]]) -> float:

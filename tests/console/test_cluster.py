@@ -125,5 +125,6 @@ def test_an_agent_that_fails_is_seen_to_fail_and_its_partitions_to_move(browser:
         expect(events.get_by_text("agent a2 was started again").first).to_be_visible()
         assert fell_silent.evaluate("(told) => told.isConnected"), "what was told is put in, and read out, again"
         texts = events.get_by_role("listitem").all_inner_texts()
-        assert [("started" in text) for text in texts if "agent a2" in text] == [True, False], texts
+        of_the_agent = [text for text in texts if re.search(r"agent a2(:| was) ", text)]
+        assert [("started" in text) for text in of_the_agent] == [True, False], texts
         expect(viewer.page.get_by_role("img", name=re.compile("3 of 3 agents live"))).to_be_visible()

@@ -92,8 +92,11 @@ def cluster(pool: Pool, durability: str) -> Iterator[Cluster]:
 
 @pytest.fixture
 def workload(cluster: Cluster) -> Workload:
-    """On a topic of its own that is led by whom the ring chose, with clients that know all agents."""
-    workload = Workload(cluster.bootstrap, cluster.new_topic(), partitions=PARTITIONS)
-    workload.create_topic()
-    cluster.wait_led(workload.topic)
-    return workload
+    """On a topic of its own that is led by whom the ring chose, with clients that know all agents. It is one that the
+    ring has not given to a single agent."""
+    while True:
+        workload = Workload(cluster.bootstrap, cluster.new_topic(), partitions=PARTITIONS)
+        workload.create_topic()
+        cluster.wait_led(workload.topic)
+        if len({lease.agent for lease in cluster.leases(workload.topic)}) > 1:
+            return workload
