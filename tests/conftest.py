@@ -21,7 +21,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shares:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`@pytest.mark.long_form("wal")` leaves the variant of a test with that parameter to `make test-long`."""
+    """`@pytest.mark.long_form("wal")` leaves the variant of a test with that parameter to `make test-long`, and without
+    a parameter the whole test."""
     longest_first(items)
     if "SWEEP" not in os.environ:
         left_out = [item for item in items if _is_long_form(item)]
@@ -31,7 +32,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_long_form(item: pytest.Item) -> bool:
     parameters = item.callspec.id.split("-") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else []
-    return any(word in parameters for mark in item.iter_markers("long_form") for word in mark.args)
+    marks = list(item.iter_markers("long_form"))
+    return any(not mark.args or any(word in parameters for word in mark.args) for mark in marks)
 
 
 @pytest.fixture(autouse=True)

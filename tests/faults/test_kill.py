@@ -121,6 +121,7 @@ def test_killed_again_while_it_recovers_it_recovers(
         assert_rows_and_objects_agree(storage)
 
 
+@pytest.mark.long_form("sqlite+local")
 def test_killed_at_random_moments_under_traffic_it_loses_nothing(storage: Storage, data_dir: Path) -> None:
     source = random.Random(sweep_seed())
     with Node(data_dir, *BRISK, *storage.options) as node:

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from compat.record import Record
 from spark_parts.driver import Hold
 from spark_parts.nodes import SparkNode
@@ -61,6 +63,7 @@ def test_rows_that_sql_makes_of_records_go_to_a_topic_and_what_does_not_parse_to
     assert facts["error"] == "the value is not JSON of the declared schema"
 
 
+@pytest.mark.long_form
 def test_a_run_on_postgres_and_s3_that_was_killed_is_finished_by_the_next(
     service_node: SparkNode, tmp_path: Path
 ) -> None:
