@@ -33,12 +33,6 @@ export class Rows {
     this.draw(this.element.scrollTop + (place < 0 ? 0 : (place - top) * ROW_PX));
   }
 
-  /** The same rows, of which something else is to be said now. */
-  refresh() {
-    this.made.clear();
-    this.soon();
-  }
-
   focus() {
     this.body.querySelector("tr[tabindex='0']")?.focus({ preventScroll: true });
   }

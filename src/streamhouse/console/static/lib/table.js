@@ -8,9 +8,9 @@ const BY_NAME = new Intl.Collator("en", { numeric: true });
 /** columns: {name, title, value(row) → text or node, sort?: true or (row) → number or text, align?: "right",
  * width?: CSS, narrow?: false leaves it out on small screens}. key(row) → text that stays the row's. onOpen(row): Enter
  * or click. filter(row) → the text to search in, which brings a search box. label: its name for those who cannot see
- * it. empty: what to say if there is nothing, once that is known. sorted: {name, isDown} to begin with. isFixed: a row is what it is for
- * ever, so that it is made once.
- * Returns {element, update(rows), refresh(), search(text), focus()}. */
+ * it. empty: what to say if there is nothing, once that is known. sorted: {name, isDown} to begin with. isFixed: a row
+ * is what it is for ever, so that it is made once.
+ * Returns {element, update(rows), search(text), focus()}. */
 export function table({ rows = null, ...options }) {
   return new Table({ label: "", empty: "Nothing here.", sorted: null, isFixed: false, ...options }).update(rows);
 }
@@ -41,10 +41,6 @@ class Table {
     this.given = rows;
     this.arrange();
     return this;
-  }
-
-  refresh() {
-    this.rows.refresh();
   }
 
   search(text) {
