@@ -22,6 +22,11 @@ _BATCH = struct.Struct(">iiqq")
 _SNAPSHOT_VERSION = 1
 
 
+def comes_after(sequence: int, other: int) -> bool:
+    """Sequences go on at 0 after the largest, so "after" means: less than half a round ahead."""
+    return 0 < (sequence - other) % _SEQUENCE_MODULUS < _SEQUENCE_MODULUS // 2
+
+
 class ProducedBatch(NamedTuple):
     first_sequence: int
     last_sequence: int

@@ -6,10 +6,12 @@ from typing import Protocol
 
 from streamhouse.broker.measures import DoorMeasures
 from streamhouse.model.buffer import Buffer
+from streamhouse.server.kafka.refused_sequences import RefusedSequences
 
 
 class ReplySender(Protocol):
     measures: DoorMeasures
+    refused: RefusedSequences
 
     def reply_filled(self) -> None:
         """Some reply can be sent, if it is its turn."""

@@ -17,6 +17,7 @@ from streamhouse.model.errors import MalformedRequest
 from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.kafka.handlers import fetch, produce
+from streamhouse.server.kafka.refused_sequences import RefusedSequences
 from streamhouse.server.kafka.reply import Reply
 from streamhouse.server.kafka.routing import Router
 from streamhouse.server.tcp import Connection
@@ -50,6 +51,7 @@ class KafkaSession:
         self._queue_full = False
         self._too_many_unanswered = False
         self.measures = router.measures
+        self.refused = RefusedSequences()
         self._received_s = 0.0
         """When the frames came that are handled now; 0 between them. One look at the clock serves all of them."""
 

@@ -4,6 +4,8 @@ acks=0 gets no answer, and a closed connection if something was refused, as in K
 the WAL's sync: one leader, one copy, so they mean the same. Gaps: transactions are refused; the request's time-out
 is not used, since a reply waits only for the local disk.
 
+What comes behind a batch that was refused for a reason that passes is refused too (refused_sequences.py).
+
 A batch whose largest timestamp lies before its first one, as sarama wrote them before version 1.45.1, is stored with
 the true one, for retention and lookups by time go by it."""
 
@@ -13,12 +15,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from streamhouse.broker.broker import Broker
+from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch, NotLeader, StreamHouseError, Unsupported
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import NO_LEADER, find_leader, find_topic, leader_of
 from streamhouse.server.kafka.refusals import InvalidAcks
+from streamhouse.server.kafka.refused_sequences import Place, RefusedSequences
 from streamhouse.server.kafka.reply import Reply, ReplySender
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
 from streamhouse.wire.kafka.messages import produce as messages
@@ -106,10 +110,13 @@ class PendingProduce:
 class PartitionOutcome:
     """What became of one partition's batch."""
 
-    __slots__ = ("_pending", "appended", "leader", "problem")
+    __slots__ = ("_pending", "_place", "_refused", "appended", "header", "leader", "problem")
 
-    def __init__(self, pending: PendingProduce) -> None:
+    def __init__(self, pending: PendingProduce, refused: RefusedSequences, place: Place) -> None:
         self._pending = pending
+        self._refused = refused
+        self._place = place
+        self.header: BatchHeader | None = None
         self.leader: PartitionLeader | None = None
         self.appended: Appended | None = None
         self.problem: StreamHouseError | None = None
@@ -119,7 +126,13 @@ class PartitionOutcome:
 
     def failed(self, problem: StreamHouseError) -> None:
         self.problem = problem
+        if self.header is not None:
+            self._refused.note(self._place, self.header, problem)
         self._pending.settled()
+
+    def check_turn(self) -> None:
+        if self._refused.waiting and self.header is not None:
+            self._refused.check(self._place, self.header)
 
     def response(self, broker: Broker, topic: TopicProduceData, index: int) -> PartitionProduceResponse:
         problem = self.problem
@@ -148,15 +161,24 @@ class PartitionOutcome:
 class CommonProduce(Reply):
     """A request with one batch, whose reply was encoded when its batch was appended."""
 
-    __slots__ = ("_correlation_id", "_encoded", "_is_durable", "_partition", "_topic", "_version")
+    __slots__ = ("_correlation_id", "_encoded", "_header", "_is_durable", "_partition", "_topic", "_version")
 
-    def __init__(self, sender: ReplySender, version: int, correlation_id: int, topic: bytes, partition: int) -> None:
+    def __init__(
+        self,
+        sender: ReplySender,
+        version: int,
+        correlation_id: int,
+        topic: bytes,
+        partition: int,
+        header: BatchHeader,
+    ) -> None:
         self._sender = sender
         self.buffers = None
         self._version = version
         self._correlation_id = correlation_id
         self._topic = topic
         self._partition = partition
+        self._header = header
         self._encoded = b""
         self._is_durable = False
 
@@ -174,6 +196,7 @@ class CommonProduce(Reply):
 
     def failed(self, problem: StreamHouseError) -> None:
         """Rare, so this takes the general way."""
+        self._sender.refused.note((self._topic, self._partition), self._header, problem)
         names_by_id = self._version >= _TOPIC_IDS_SINCE
         response = ProduceResponse(
             responses=[
@@ -205,12 +228,14 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
     leader = session.broker.topics.leader_by_key(topic, partition, is_id=version >= _TOPIC_IDS_SINCE)
     if leader is None:
         return False
-    produce = CommonProduce(session, version, correlation_id, topic, partition)
+    produce = CommonProduce(session, version, correlation_id, topic, partition, header)
     if acks != 0:
         session.expect(produce)
     else:
         session.measures.produces_unanswered += 1
     try:
+        if session.refused.waiting:
+            session.refused.check((topic, partition), header)
         base_offset, append_time_ms = leader.append(buffer[batch_start:batch_end], header, produce, owned=owned)
     except StreamHouseError as problem:
         produce.failed(problem)
@@ -238,8 +263,9 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
         session.expect(reply)
     pending = PendingProduce(header, request, reply, session)
     for topic in request.topic_data:
+        key = topic.topic_id.bytes if header.api_version >= _TOPIC_IDS_SINCE else topic.name.encode()
         for data in topic.partition_data:
-            outcome = PartitionOutcome(pending)
+            outcome = PartitionOutcome(pending, session.refused, (key, data.index))
             pending.expect(outcome)
             try:
                 if request.acks not in _VALID_ACKS:
@@ -263,11 +289,14 @@ def _append(
     owned: bool,
 ) -> None:
     broker = session.broker
+    batch = data.records
+    if isinstance(batch, memoryview) and len(batch) >= HEADER_BYTES:
+        outcome.header = read_header(batch)
     leader = find_leader(broker, topic.name, topic.topic_id, data.index)
     outcome.leader = leader
-    batch = data.records
     if not isinstance(batch, memoryview):
         raise CorruptBatch("a partition came without records")
+    outcome.check_turn()
     end_offset = leader.next_offset
     outcome.appended = broker.produce(leader, batch, outcome, owned=owned)
     session.measures.produced(leader.next_offset - end_offset, len(batch))
