@@ -100,11 +100,11 @@ def _segments(run: Run) -> Iterator[Row]:
 
 
 def _write_segments(run: Run, node: Server, data_dir: Path, count: int) -> int:
-    """Writes batches larger than a segment until the store holds that many objects; returns the end offset."""
+    """Writes batches larger than a segment until the store holds that many segments; returns the end offset."""
     frames = data_dir.parent / "segments.frames"
     frames.write_bytes(produce_frame(TOPIC, 0, record_batch(order_values(2048, 1))))
     deadline = time.monotonic() + FILL_PATIENCE_SECONDS
-    while (missing := count - _objects(data_dir)) > 0:
+    while (missing := count - _stored_segments(data_dir)) > 0:
         if time.monotonic() > deadline:
             raise ServerFailed(f"{count - missing} of {count} segments were written in {FILL_PATIENCE_SECONDS} s")
         run.native.run("requests", node.host, node.port, frames, 1, 1, 0, FILL_PATIENCE_SECONDS, missing)
@@ -113,9 +113,8 @@ def _write_segments(run: Run, node: Server, data_dir: Path, count: int) -> int:
     return end
 
 
-def _objects(data_dir: Path) -> int:
-    objects = data_dir / "objects"
-    return sum(1 for path in objects.rglob("*") if path.is_file() and ".uploads" not in path.parts)
+def _stored_segments(data_dir: Path) -> int:
+    return sum(1 for _ in (data_dir / "objects").rglob("*.strm"))
 
 
 def _recovery(run: Run) -> Iterator[Row]:
@@ -164,7 +163,7 @@ def _recover(run: Run, data_dir: Path, size_bytes: int) -> Recovery:
         written = run.fill(node, TOPIC, RECOVERY_PARTITIONS, size_bytes)
         before = end_offsets(node.address, TOPIC, RECOVERY_PARTITIONS)
         node.kill()
-    if uploaded := _objects(data_dir):
+    if uploaded := _stored_segments(data_dir):
         raise ServerFailed(f"{uploaded} segments were uploaded: the WAL no longer holds everything")
     limit = checked_read_bytes_per_second(sorted(path for path in (data_dir / "wal").rglob("*") if path.is_file()))
     with serving(start_node(data_dir, *flags)) as node:

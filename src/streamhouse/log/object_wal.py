@@ -24,8 +24,6 @@ from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
-# An object with so many batches was worth waiting for; with few, as clients make that wait for each answer, it was not.
-_MANY_BATCHES = 32
 
 
 class ObjectWal:
@@ -61,8 +59,7 @@ class ObjectWal:
         self._gathered: deque[Gathering] = deque()
         """Oldest first; all but the last are as large as an object gets, and wait for those in flight."""
         self._in_flight: deque[SealedObject] = deque()
-        self._sealed_at_ms = 0
-        self._sealed_batches = 0
+        self._sealed_at_ms = clock.monotonic_ms() - busy_window_ms
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at_ms = 0
         self._is_committing = False
@@ -100,10 +97,11 @@ class ObjectWal:
             asyncio.get_running_loop().call_soon(owner.not_durable, refusal)
             return
         is_new = not self._gathered or self._gathered[-1].size_bytes >= self._object_bytes
+        now_ms = self._clock.monotonic_ms()
         if is_new:
-            self._gathered.append(Gathering(self._clock.monotonic_ms(), stopwatch_s()))
+            self._gathered.append(Gathering(now_ms, stopwatch_s()))
         gathering = self._gathered[-1]
-        gathering.add(owner, batch, end_offset)
+        gathering.add(owner, batch, end_offset, now_ms)
         if is_new or gathering.size_bytes >= self._object_bytes:
             self._seal_what_is_due()
 
@@ -149,13 +147,15 @@ class ObjectWal:
             self._alarm = None
 
     def _due_at_ms(self, gathering: Gathering) -> int:
-        """While many batches come together, or uploads are slower than appends, objects become fewer and larger: each
-        is a PUT that costs money. Else the first batch waits only for those that come right behind it."""
+        """While batches keep coming, or an upload is under way, objects become fewer and larger: each is a PUT that
+        costs money. When no more come, as when clients have sent what they may before an answer, waiting would gather
+        nothing."""
         if self._closed or gathering.size_bytes >= self._object_bytes:
             return 0
-        idle_ms = gathering.since_ms + self._idle_window_ms
-        is_busy = bool(self._in_flight) or self._sealed_batches >= _MANY_BATCHES
-        return max(idle_ms, self._sealed_at_ms + self._busy_window_ms) if is_busy else idle_ms
+        busy_until_ms = self._sealed_at_ms + self._busy_window_ms
+        if not self._in_flight:
+            busy_until_ms = min(busy_until_ms, gathering.last_ms + self._idle_window_ms)
+        return max(gathering.since_ms + self._idle_window_ms, busy_until_ms)
 
     def _wake_at(self, due_at_ms: int, now_ms: int) -> None:
         if self._alarm is not None:
@@ -174,7 +174,6 @@ class ObjectWal:
         sealed = self._writer.seal(gathering.runs)
         self._sealed_at_ms = self._clock.monotonic_ms()
         sealed.handed_over_s = gathering.since_s
-        self._sealed_batches = sum(len(run.batches) for run in gathering.runs)
         self._in_flight.append(sealed)
         self._tasks.start(self._upload(sealed), "upload")
 

@@ -23,19 +23,21 @@ class OwnedRun:
 
 
 class Gathering:
-    """What has been appended since the last object was sealed. `since_ms`: when the first of it was;
-    `since_s`: the same for those who measure."""
+    """What has been appended since the last object was sealed. `since_ms` and `last_ms`: when the first and the last of
+    it was; `since_s`: as `since_ms`, for those who measure."""
 
-    __slots__ = ("_newest", "runs", "since_ms", "since_s", "size_bytes")
+    __slots__ = ("_newest", "last_ms", "runs", "since_ms", "since_s", "size_bytes")
 
     def __init__(self, since_ms: int, since_s: float = 0.0) -> None:
         self.since_ms = since_ms
+        self.last_ms = since_ms
         self.since_s = since_s
         self.runs: list[OwnedRun] = []
         self.size_bytes = 0
         self._newest: dict[WalOwner, OwnedRun] = {}
 
-    def add(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
+    def add(self, owner: WalOwner, batch: memoryview, end_offset: int, now_ms: int) -> None:
+        self.last_ms = now_ms
         run = self._newest.get(owner)
         if run is None or run.epoch != owner.epoch:
             run = self._newest[owner] = OwnedRun(owner, read_header(batch).base_offset)

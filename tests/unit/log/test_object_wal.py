@@ -117,28 +117,41 @@ async def test_a_busy_wal_flushes_every_quarter_of_a_second() -> None:
         assert await bench.object_sizes() == [1, 249, 1]
 
 
-async def test_many_batches_that_came_together_make_the_next_ones_wait_for_more() -> None:
-    """A PUT costs money: where waiting has gathered many batches it will again, however fast the store is."""
+async def test_while_batches_keep_coming_the_object_waits_for_more() -> None:
+    """A PUT costs money: where waiting gathers batches it goes on, however fast the store is."""
     async with stepped() as (bench, clock):
         owner = bench.owner()
-        for _ in range(32):
-            owner.append(bench.wal)
+        owner.append(bench.wal)
         await clock.pass_time(10)
         await bench.until_durable(owner)
         for _ in range(249):
             owner.append(bench.wal)
             await clock.pass_time(1)
-        assert await bench.object_sizes() == [32]
+        assert await bench.object_sizes() == [1]
 
         await clock.pass_time(1)
 
         await bench.until_durable(owner)
-        assert await bench.object_sizes() == [32, 249]
-        owner.append(bench.wal)
-        await clock.pass_time(1_000)
+        assert await bench.object_sizes() == [1, 249]
+
+
+async def test_when_no_more_batches_come_the_object_waits_no_longer() -> None:
+    """Clients that wait for answers have sent all that they may."""
+    async with stepped() as (bench, clock):
+        owner = bench.owner()
         owner.append(bench.wal)
         await clock.pass_time(10)
-        assert await bench.object_sizes() == [32, 249, 1, 1]
+        await bench.until_durable(owner)
+        for _ in range(40):
+            owner.append(bench.wal)
+            await clock.pass_time(1)
+        await clock.pass_time(8)
+        assert await bench.object_sizes() == [1]
+
+        await clock.pass_time(1)
+
+        await bench.until_durable(owner)
+        assert await bench.object_sizes() == [1, 40]
 
 
 async def test_a_batch_after_a_long_upload_still_waits_for_those_right_behind_it() -> None:
