@@ -455,13 +455,28 @@ async def test_a_large_reply_does_not_leave_in_one_piece() -> None:
     played.connection.write([b"x" * 5_000_000])
     await asyncio.sleep(0)
 
+    assert 0 < len(played.transport.written) < 2_500_000
+    await until(lambda: len(played.transport.written) == 5_000_000, "all is written")
+
+
+async def test_where_others_have_small_replies_a_large_one_leaves_in_smaller_pieces() -> None:
+    listener = make_listener()
+    played, other = Played(listener), Played(listener)
+    other.connection.write([b"small"])
+
+    played.connection.write([b"x" * 5_000_000])
+    await asyncio.sleep(0)
+
     assert 0 < len(played.transport.written) < 1_000_000
     await until(lambda: len(played.transport.written) == 5_000_000, "all is written")
 
 
-async def test_connections_with_large_replies_take_turns() -> None:
+@pytest.mark.parametrize("has_small", [True, False])
+async def test_connections_with_large_replies_take_turns(has_small: bool) -> None:
     listener = make_listener()
     players = [Played(listener) for _ in range(4)]
+    if has_small:
+        Played(listener).connection.write([b"small"])
     for played in players:
         played.connection.write([b"x" * 3_000_000])
 
@@ -474,7 +489,7 @@ async def test_connections_with_large_replies_take_turns() -> None:
 
     await until(halfway, "half of each is written")
 
-    assert max(spread) < 500_000
+    assert max(spread) < (500_000 if has_small else 1_500_000)
 
 
 async def test_a_peer_that_does_not_take_its_replies_is_given_no_more_and_read_no_more() -> None:
