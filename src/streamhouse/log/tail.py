@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from streamhouse.format.batch import place
+from streamhouse.runtime.memory import unfilled
 
 SMALLEST_CHUNK_BYTES = 16 * 1024
 LARGEST_CHUNK_BYTES = 1024 * 1024
@@ -87,7 +88,7 @@ class Tail:
         chunk = self._chunks[-1] if self._chunks else None
         if chunk is None or chunk.capacity - chunk.filled < size_bytes:
             adopted = owned and size_bytes * 8 >= LARGEST_CHUNK_BYTES
-            chunk = self._add_chunk(batch if adopted else memoryview(bytearray(self._chunk_bytes_for(size_bytes))))
+            chunk = self._add_chunk(batch if adopted else memoryview(unfilled(self._chunk_bytes_for(size_bytes))))
             placed = chunk.add(size_bytes, self.end_offset, end_offset)
             if not adopted:
                 placed[:] = batch

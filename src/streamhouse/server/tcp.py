@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import MalformedRequest
+from streamhouse.runtime.memory import unfilled
 
 _log = logging.getLogger(__name__)
 
@@ -257,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
     def _grow_own(self, size_bytes: int) -> None:
         """Memory follows what arrives, not what was promised: it doubles when it is full."""
         assert self._own is not None
-        grown = bytearray(size_bytes)
+        grown = unfilled(size_bytes)
         grown[: self._own_filled] = self._own_view[: self._own_filled]
         self._take_receive_budget(size_bytes - len(self._own))
         self._own = grown
