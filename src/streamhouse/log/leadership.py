@@ -124,7 +124,9 @@ class Leadership:
         if not missing:
             return []
         stored = await self._load(await self._take_leases(missing, handed_over))
-        leaders = [self._make_leader(wanted[log.lease.partition], log, from_own_disk) for log in stored]
+        topics = {topic.topic_id: topic for topic in wanted.values()}
+        configs = {topic_id: self._config_of(topic) for topic_id, topic in topics.items()}
+        leaders = [self._make_leader(log, configs[log.lease.partition.topic_id], from_own_disk) for log in stored]
         self._loading.update({log.lease.partition: log.lease for log in stored})
         try:
             return await self._load_leaders(wanted, leaders, stored)
@@ -194,11 +196,10 @@ class Leadership:
         self._by_topic[topic.topic_id][lease.partition.partition] = leader
         self.events["acquired"] += 1
 
-    def _make_leader(self, topic: Topic, log: _StoredLog, from_own_disk: bool) -> PartitionLeader:
-        config = self._config_of(topic)
+    def _make_leader(self, log: _StoredLog, config: LogConfig, from_own_disk: bool) -> PartitionLeader:
         is_local = from_own_disk or config.durability == "wal"
         return self._new_leader(
-            topic=topic.name,
+            topic=log.row.topic,
             row=log.row,
             segments=log.segments,
             epoch=log.lease.epoch,
