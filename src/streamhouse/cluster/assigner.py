@@ -259,11 +259,14 @@ class Assigner:
     async def _place_partitions(self, assignment: Assignment) -> None:
         wanted: dict[TopicPartition, Topic] = {}
         desired: dict[TopicPartition, str | None] = {}
+        configs: dict[UUID, Mapping[str, str]] = {}
         for partition, placement in self._view.placements.items():
             topic = self._topics.find_id(partition.topic_id)
             if topic is None:
                 continue
-            config = self._topics.config_of(topic)
+            if topic.topic_id not in configs:
+                configs[topic.topic_id] = self._topics.config_of(topic)
+            config = configs[topic.topic_id]
             wanted[partition] = topic
             desired[partition] = assignment.desired_owner(
                 topic.name,

@@ -2,7 +2,11 @@
 
 The rules are Kafka's: each producer's last five batches are kept, a repeat of one of them gets its first offset back,
 a gap is refused, a newer epoch starts again at sequence 0, an older one is fenced. A producer that the partition does
-not know may start anywhere: its earlier records may have been deleted."""
+not know may start anywhere: its earlier records may have been deleted.
+
+But not at once where another leader was before: librdkafka may send a later batch to the new leader while it still puts
+the one before, which the old leader refused, back in its queue. It would take the answer to the later one for an answer
+to both. So a start in the middle is sent away once; what comes again, or comes before it, is taken."""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ import struct
 from collections import OrderedDict
 from typing import NamedTuple
 
-from streamhouse.model.errors import CorruptData, OutOfOrderSequence, StaleProducerEpoch
+from streamhouse.model.errors import CorruptData, OutOfOrderSequence, ProducerUnknown, StaleProducerEpoch
 
 WINDOW = 5  # Kafka's limit for max.in.flight.requests.per.connection of an idempotent producer
 MAX_PRODUCERS = 100_000
 EXPIRY_MS = 86_400_000
+_MAX_SENT_AWAY = 1_000
 _SEQUENCE_MODULUS = 2**31
 _SNAPSHOT_HEADER = struct.Struct(">BI")
 _PRODUCER = struct.Struct(">qhqB")
@@ -45,8 +50,12 @@ class Producer(NamedTuple):
 class ProducerTable:
     """All producers of one partition, least recently used first."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_taken_over: bool = False) -> None:
+        """`is_taken_over`: another leader had the partition before."""
         self._producers: OrderedDict[int, Producer] = OrderedDict()
+        self._is_taken_over = is_taken_over
+        self._sent_away: dict[int, int] = {}
+        """The sequences at which producers wanted to start."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -58,6 +67,8 @@ class ProducerTable:
         """None if the batch is the next one; the earlier batch if it is a repeat; raises if it is neither."""
         producer = self._producers.get(producer_id)
         if producer is None:
+            if first_sequence and self._is_taken_over:
+                self._check_start(producer_id, first_sequence)
             return None
         if epoch < producer.epoch:
             raise StaleProducerEpoch(f"producer {producer_id} has epoch {producer.epoch}, not {epoch}")
@@ -72,6 +83,16 @@ class ProducerTable:
         if first_sequence != expected:
             raise OutOfOrderSequence(f"producer {producer_id} sent sequence {first_sequence}, not {expected}")
         return None
+
+    def _check_start(self, producer_id: int, first_sequence: int) -> None:
+        before = self._sent_away.pop(producer_id, None)
+        if before is None or comes_after(first_sequence, before):
+            self._sent_away[producer_id] = first_sequence
+            if len(self._sent_away) > _MAX_SENT_AWAY:
+                del self._sent_away[next(iter(self._sent_away))]
+            raise ProducerUnknown(
+                f"producer {producer_id} is unknown, and begins at {first_sequence}", hint="try again"
+            )
 
     def record(self, producer_id: int, epoch: int, batch: ProducedBatch, now_ms: int) -> Producer | None:
         """Remember an appended batch; returns what was known before, for `restore`."""
@@ -112,8 +133,8 @@ class ProducerTable:
         return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, count) + b"".join(parts)
 
     @classmethod
-    def from_snapshot(cls, data: bytes) -> ProducerTable:
-        table = cls()
+    def from_snapshot(cls, data: bytes, *, is_taken_over: bool = False) -> ProducerTable:
+        table = cls(is_taken_over=is_taken_over)
         if not data:
             return table
         try:

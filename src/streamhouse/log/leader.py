@@ -105,7 +105,7 @@ class PartitionLeader:
         self.high_watermark = row.next_offset
         self.segments = segments
         self.tail = Tail(row.next_offset)
-        self.producers = ProducerTable.from_snapshot(row.producer_state)
+        self.producers = ProducerTable.from_snapshot(row.producer_state, is_taken_over=epoch > 1)
         self.writable_until_ms = 0
         self.removed = False
         self.buffer = ByteBudget(resources.partition_buffer_bytes)

@@ -8,7 +8,7 @@ import pytest
 
 from streamhouse.core import producer_state
 from streamhouse.core.producer_state import EXPIRY_MS, WINDOW, ProducedBatch, ProducerTable
-from streamhouse.model.errors import CorruptData, OutOfOrderSequence, StaleProducerEpoch
+from streamhouse.model.errors import CorruptData, OutOfOrderSequence, ProducerUnknown, StaleProducerEpoch
 
 LAST = 2**31 - 1
 
@@ -19,6 +19,46 @@ def batch(first: int, base_offset: int, count: int = 1) -> ProducedBatch:
 
 def test_a_producer_that_is_not_known_may_start_anywhere() -> None:
     assert ProducerTable().check(1, 4, 1234, 1240) is None
+
+
+def test_after_another_leader_a_start_in_the_middle_is_taken_when_it_comes_again() -> None:
+    """Each of several batches on their way is sent away once, for they come in order."""
+    table = ProducerTable(is_taken_over=True)
+    for sequence in (5, 10, 15):
+        with pytest.raises(ProducerUnknown):
+            table.check(1, 0, sequence, sequence + 4)
+
+    assert table.check(1, 0, 5, 9) is None
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_after_another_leader_what_comes_before_a_start_in_the_middle_is_taken(first: int) -> None:
+    table = ProducerTable(is_taken_over=True)
+    with pytest.raises(ProducerUnknown):
+        table.check(1, 0, 5, 9)
+
+    assert table.check(1, 0, first, 4) is None
+    table.record(1, 0, ProducedBatch(first, 4, 0, 5 - first), 0)
+    assert table.check(1, 0, 5, 9) is None
+
+
+def test_after_another_leader_producers_that_start_at_the_beginning_or_are_known_are_taken() -> None:
+    before = ProducerTable()
+    before.record(1, 0, batch(7, 0), 0)
+    table = ProducerTable.from_snapshot(before.snapshot(10), is_taken_over=True)
+
+    assert table.check(2, 0, 0, 4) is None
+    assert table.check(1, 0, 8, 9) is None
+
+
+def test_not_more_starts_are_remembered_than_may_be() -> None:
+    table = ProducerTable(is_taken_over=True)
+    with patch.object(producer_state, "_MAX_SENT_AWAY", 3):
+        for producer_id in range(5):
+            with pytest.raises(ProducerUnknown):
+                table.check(producer_id, 0, 5, 9)
+
+    assert len(table._sent_away) == 3
 
 
 def test_a_repeat_of_any_of_the_last_five_batches_gives_the_original_back() -> None:

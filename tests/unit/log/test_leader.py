@@ -18,6 +18,7 @@ from streamhouse.model.errors import (
     OffsetOutOfRange,
     OutcomeUnknown,
     OutOfOrderSequence,
+    ProducerUnknown,
     StorageUnavailable,
 )
 
@@ -235,6 +236,17 @@ def test_a_gap_is_refused_and_changes_nothing() -> None:
     assert partition.leader.next_offset == 1
 
 
+def test_after_another_leader_an_unknown_producers_start_in_the_middle_has_to_come_again() -> None:
+    """An earlier batch of it may still be on its way here; taken, this one would be acknowledged for both."""
+    partition = Partition()
+
+    with pytest.raises(ProducerUnknown):
+        partition.append(sent(producer=(PRODUCER, 0, 1)))
+
+    assert partition.leader.next_offset == 0
+    assert [partition.append(sent(producer=(PRODUCER, 0, at)))[0].base_offset for at in (0, 1)] == [0, 1]
+
+
 def test_producers_are_known_from_the_stored_state() -> None:
     before = Partition()
     before.append(sent(producer=(PRODUCER, 0, 0)))
@@ -309,7 +321,7 @@ def test_a_batch_that_cannot_be_decompressed_is_refused_and_changes_nothing() ->
     header = read_header(ruined)
 
     with pytest.raises(CorruptBatch):
-        partition.leader.append(memoryview(ruined), header._replace(producer_id=PRODUCER), Ack())
+        partition.leader.append(memoryview(ruined), header._replace(producer_id=PRODUCER, base_sequence=0), Ack())
 
     assert partition.leader.next_offset == 0
     assert partition.leader.producers.get(PRODUCER) is None
