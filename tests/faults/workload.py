@@ -203,13 +203,19 @@ class Tail:
     def _follow(self) -> None:
         workload = self._workload
         client = _consumer(workload._bootstrap)
+        positions = dict.fromkeys(range(workload.partitions), 0)
         try:
-            targets = [TopicPartition(workload.topic, number, 0) for number in range(workload.partitions)]
-            client.assign(targets)
+            client.assign([TopicPartition(workload.topic, number, offset) for number, offset in positions.items()])
             while not self._stop.is_set():
-                messages = client.consume(100, timeout=0.05)
-                workload._note(workload._polls(self._name, messages))
-                self._seen += len(messages)
+                for message in client.consume(100, timeout=0.05):
+                    if _claims_truncation(message):
+                        client.seek(TopicPartition(workload.topic, message.partition(), positions[message.partition()]))
+                        continue
+                    polls = workload._polls(self._name, [message])
+                    workload._note(polls)
+                    self._seen += len(polls)
+                    if polls:
+                        positions[message.partition()] = message.offset() + 1
         except confluent_kafka.KafkaException as problem:
             # Among others: its position is out of range, so the high watermark went back.
             self._problems.append(str(problem))
@@ -247,6 +253,14 @@ def _consumer(bootstrap: str, *switches: str) -> confluent_kafka.Consumer:
 def _is_end(message: confluent_kafka.Message) -> bool:
     error = message.error()
     return error is not None and error.code() == KafkaError._PARTITION_EOF
+
+
+def _claims_truncation(message: confluent_kafka.Message) -> bool:
+    """librdkafka asks where the epoch of its position ends, and compares the answer with the position that it has when
+    the answer comes: if leaders change twice meanwhile, that may be of a later epoch. So its word is not enough. Who
+    reads on from the same position finds out, by an offset that is out of range or a record that has changed."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET and "truncation" in error.str()
 
 
 def _failed(message: confluent_kafka.Message) -> bool:

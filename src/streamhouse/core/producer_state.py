@@ -4,9 +4,11 @@ The rules are Kafka's: each producer's last five batches are kept, a repeat of o
 a gap is refused, a newer epoch starts again at sequence 0, an older one is fenced. A producer that the partition does
 not know may start anywhere: its earlier records may have been deleted.
 
-But not at once where another leader was before: librdkafka may send a later batch to the new leader while it still puts
-the one before, which the old leader refused, back in its queue. It would take the answer to the later one for an answer
-to both. So a start in the middle is sent away once; what comes again, or comes before it, is taken."""
+Where another leader was before, neither is said at once. librdkafka may send a later batch to the new leader while it
+still puts the one before, which the old leader refused, back in its queue. Told that it is out of order, it would take
+a new epoch and send again what may be stored; taken, it would be taken for an answer to both. So a batch of a producer
+that is new to this leader is sent away once if one before it seems to be missing: that one, if there is one, comes
+first then. What comes again is judged as above."""
 
 from __future__ import annotations
 
@@ -14,12 +16,11 @@ import struct
 from collections import OrderedDict
 from typing import NamedTuple
 
-from streamhouse.model.errors import CorruptData, OutOfOrderSequence, ProducerUnknown, StaleProducerEpoch
+from streamhouse.model.errors import CorruptData, EarlierBatchAwaited, OutOfOrderSequence, StaleProducerEpoch
 
 WINDOW = 5  # Kafka's limit for max.in.flight.requests.per.connection of an idempotent producer
 MAX_PRODUCERS = 100_000
 EXPIRY_MS = 86_400_000
-_MAX_SENT_AWAY = 1_000
 _SEQUENCE_MODULUS = 2**31
 _SNAPSHOT_HEADER = struct.Struct(">BI")
 _PRODUCER = struct.Struct(">qhqB")
@@ -50,12 +51,13 @@ class Producer(NamedTuple):
 class ProducerTable:
     """All producers of one partition, least recently used first."""
 
-    def __init__(self, *, is_taken_over: bool = False) -> None:
-        """`is_taken_over`: another leader had the partition before."""
+    def __init__(self) -> None:
         self._producers: OrderedDict[int, Producer] = OrderedDict()
-        self._is_taken_over = is_taken_over
+        self._taken_over_at: int | None = None
+        self._met: set[int] = set()
+        """Those that were known when it was taken over, and have repeated a batch since."""
         self._sent_away: dict[int, int] = {}
-        """The sequences at which producers wanted to start."""
+        """The latest sequence that each of them was sent away with."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -63,39 +65,64 @@ class ProducerTable:
     def get(self, producer_id: int) -> Producer | None:
         return self._producers.get(producer_id)
 
+    def take_over(self, offset: int) -> None:
+        """Another leader may have had the partition until this offset."""
+        self._taken_over_at = offset
+        self._met.clear()
+        self._sent_away.clear()
+
     def check(self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int) -> ProducedBatch | None:
         """None if the batch is the next one; the earlier batch if it is a repeat; raises if it is neither."""
         producer = self._producers.get(producer_id)
         if producer is None:
-            if first_sequence and self._is_taken_over:
-                self._check_start(producer_id, first_sequence)
+            if first_sequence != 0:
+                self._send_away_once(producer_id, None, first_sequence)
             return None
         if epoch < producer.epoch:
             raise StaleProducerEpoch(f"producer {producer_id} has epoch {producer.epoch}, not {epoch}")
         if epoch > producer.epoch:
             if first_sequence != 0:
+                self._send_away_once(producer_id, producer, first_sequence)
                 raise OutOfOrderSequence(f"producer {producer_id} starts epoch {epoch} at sequence {first_sequence}")
             return None
         for batch in producer.batches:
             if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
+                self._note_met(producer_id, producer)
                 return batch
         expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCE_MODULUS
         if first_sequence != expected:
+            if comes_after(first_sequence, expected):
+                self._send_away_once(producer_id, producer, first_sequence)
             raise OutOfOrderSequence(f"producer {producer_id} sent sequence {first_sequence}, not {expected}")
         return None
 
-    def _check_start(self, producer_id: int, first_sequence: int) -> None:
-        before = self._sent_away.pop(producer_id, None)
+    def _is_new_here(self, producer_id: int, producer: Producer | None) -> bool:
+        """Whether this leader has heard nothing of it before."""
+        if self._taken_over_at is None or producer_id in self._met:
+            return False
+        return producer is None or producer.batches[-1].base_offset < self._taken_over_at
+
+    def _note_met(self, producer_id: int, producer: Producer) -> None:
+        if self._is_new_here(producer_id, producer):
+            self._met.add(producer_id)
+
+    def _send_away_once(self, producer_id: int, producer: Producer | None, first_sequence: int) -> None:
+        if not self._is_new_here(producer_id, producer):
+            return
+        before = self._sent_away.get(producer_id)
+        if before is None and len(self._sent_away) >= MAX_PRODUCERS:
+            return
         if before is None or comes_after(first_sequence, before):
             self._sent_away[producer_id] = first_sequence
-            if len(self._sent_away) > _MAX_SENT_AWAY:
-                del self._sent_away[next(iter(self._sent_away))]
-            raise ProducerUnknown(
-                f"producer {producer_id} is unknown, and begins at {first_sequence}", hint="try again"
+            raise EarlierBatchAwaited(
+                f"batches of producer {producer_id} before sequence {first_sequence} may still come", hint="try again"
             )
+        del self._sent_away[producer_id]
 
     def record(self, producer_id: int, epoch: int, batch: ProducedBatch, now_ms: int) -> Producer | None:
         """Remember an appended batch; returns what was known before, for `restore`."""
+        if self._sent_away:
+            self._sent_away.pop(producer_id, None)
         before = self._producers.get(producer_id)
         kept = before.batches[1 - WINDOW :] if before is not None and before.epoch == epoch else ()
         self._producers[producer_id] = Producer(epoch, now_ms, (*kept, batch))
@@ -133,8 +160,8 @@ class ProducerTable:
         return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, count) + b"".join(parts)
 
     @classmethod
-    def from_snapshot(cls, data: bytes, *, is_taken_over: bool = False) -> ProducerTable:
-        table = cls(is_taken_over=is_taken_over)
+    def from_snapshot(cls, data: bytes) -> ProducerTable:
+        table = cls()
         if not data:
             return table
         try:

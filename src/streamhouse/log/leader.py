@@ -105,7 +105,7 @@ class PartitionLeader:
         self.high_watermark = row.next_offset
         self.segments = segments
         self.tail = Tail(row.next_offset)
-        self.producers = ProducerTable.from_snapshot(row.producer_state, is_taken_over=epoch > 1)
+        self.producers = ProducerTable.from_snapshot(row.producer_state)
         self.writable_until_ms = 0
         self.removed = False
         self.buffer = ByteBudget(resources.partition_buffer_bytes)
@@ -317,6 +317,8 @@ class PartitionLeader:
         """What is appended from here on is of this epoch."""
         self.epoch = epoch
         self._note_epoch(epoch, self.next_offset)
+        if epoch > 1:
+            self.producers.take_over(self.next_offset)
 
     def _note_epoch(self, epoch: int, start_offset: int) -> None:
         """After an unclean election an epoch may start before the one that it follows, whose records from there on do

@@ -21,7 +21,7 @@ StreamHouseError
 ├── Unavailable               not now: the same call may succeed later
 │   ├── StorageUnavailable    the WAL's disk or the object store refuses writes
 │   ├── MetadataUnavailable   the metadata store cannot be reached
-│   ├── ProducerUnknown       an idempotent producer begins in the middle, and an earlier batch of it may come
+│   ├── EarlierBatchAwaited   a batch of an idempotent producer seems to be missing, and may come
 │   └── OutcomeUnknown        no answer came: what was asked may have been done, or may still be
 └── CorruptData               stored bytes are damaged: never served, never skipped
 """
@@ -121,7 +121,7 @@ class MetadataUnavailable(Unavailable):
     pass
 
 
-class ProducerUnknown(Unavailable):
+class EarlierBatchAwaited(Unavailable):
     pass
 
 

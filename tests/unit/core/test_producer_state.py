@@ -8,7 +8,7 @@ import pytest
 
 from streamhouse.core import producer_state
 from streamhouse.core.producer_state import EXPIRY_MS, WINDOW, ProducedBatch, ProducerTable
-from streamhouse.model.errors import CorruptData, OutOfOrderSequence, ProducerUnknown, StaleProducerEpoch
+from streamhouse.model.errors import CorruptData, EarlierBatchAwaited, OutOfOrderSequence, StaleProducerEpoch
 
 LAST = 2**31 - 1
 
@@ -21,11 +21,18 @@ def test_a_producer_that_is_not_known_may_start_anywhere() -> None:
     assert ProducerTable().check(1, 4, 1234, 1240) is None
 
 
+def taken_over(before: ProducerTable | None = None, at: int = 100) -> ProducerTable:
+    """Another leader had the partition up to this offset."""
+    table = ProducerTable.from_snapshot((before or ProducerTable()).snapshot(at))
+    table.take_over(at)
+    return table
+
+
 def test_after_another_leader_a_start_in_the_middle_is_taken_when_it_comes_again() -> None:
     """Each of several batches on their way is sent away once, for they come in order."""
-    table = ProducerTable(is_taken_over=True)
+    table = taken_over()
     for sequence in (5, 10, 15):
-        with pytest.raises(ProducerUnknown):
+        with pytest.raises(EarlierBatchAwaited):
             table.check(1, 0, sequence, sequence + 4)
 
     assert table.check(1, 0, 5, 9) is None
@@ -33,32 +40,78 @@ def test_after_another_leader_a_start_in_the_middle_is_taken_when_it_comes_again
 
 @pytest.mark.parametrize("first", [0, 3])
 def test_after_another_leader_what_comes_before_a_start_in_the_middle_is_taken(first: int) -> None:
-    table = ProducerTable(is_taken_over=True)
-    with pytest.raises(ProducerUnknown):
+    table = taken_over()
+    with pytest.raises(EarlierBatchAwaited):
         table.check(1, 0, 5, 9)
 
     assert table.check(1, 0, first, 4) is None
-    table.record(1, 0, ProducedBatch(first, 4, 0, 5 - first), 0)
+    table.record(1, 0, ProducedBatch(first, 4, 100, 105 - first), 0)
     assert table.check(1, 0, 5, 9) is None
 
 
-def test_after_another_leader_producers_that_start_at_the_beginning_or_are_known_are_taken() -> None:
+def known() -> ProducerTable:
+    """Producer 1 has sent sequences 0 to 7."""
+    table = ProducerTable()
+    table.record(1, 0, batch(0, 0, count=8), 0)
+    return table
+
+
+@pytest.mark.parametrize(("epoch", "first"), [(0, 10), (1, 5)])
+def test_after_another_leader_a_gap_is_a_gap_when_it_comes_again(epoch: int, first: int) -> None:
+    table = taken_over(known())
+    with pytest.raises(EarlierBatchAwaited):
+        table.check(1, epoch, first, first)
+
+    with pytest.raises(OutOfOrderSequence):
+        table.check(1, epoch, first, first)
+
+
+def test_after_another_leader_what_is_missing_may_come_behind_the_gap() -> None:
+    table = taken_over(known())
+    with pytest.raises(EarlierBatchAwaited):
+        table.check(1, 0, 10, 14)
+
+    assert table.check(1, 0, 8, 9) is None
+    table.record(1, 0, ProducedBatch(8, 9, 100, 102), 0)
+    assert table.check(1, 0, 10, 14) is None
+
+
+def test_a_producer_that_this_leader_has_heard_of_is_told_of_a_gap_at_once() -> None:
+    repeating, going_on = taken_over(known()), taken_over(known())
+    assert repeating.check(1, 0, 0, 7) is not None
+    going_on.record(1, 0, ProducedBatch(8, 9, 100, 102), 0)
+
+    for table in (repeating, going_on):
+        with pytest.raises(OutOfOrderSequence):
+            table.check(1, 0, 20, 20)
+
+
+def test_after_another_leader_what_is_behind_is_out_of_order_at_once() -> None:
+    """Whoever appends the same batches again relies on it: they are stored."""
     before = ProducerTable()
-    before.record(1, 0, batch(7, 0), 0)
-    table = ProducerTable.from_snapshot(before.snapshot(10), is_taken_over=True)
+    for number in range(WINDOW + 1):
+        before.record(1, 0, batch(number, number), 0)
+
+    with pytest.raises(OutOfOrderSequence):
+        taken_over(before).check(1, 0, 0, 0)
+
+
+def test_after_another_leader_producers_that_start_at_the_beginning_or_go_on_are_taken() -> None:
+    table = taken_over(known())
 
     assert table.check(2, 0, 0, 4) is None
     assert table.check(1, 0, 8, 9) is None
 
 
-def test_not_more_starts_are_remembered_than_may_be() -> None:
-    table = ProducerTable(is_taken_over=True)
-    with patch.object(producer_state, "_MAX_SENT_AWAY", 3):
-        for producer_id in range(5):
-            with pytest.raises(ProducerUnknown):
+def test_when_too_many_were_sent_away_others_are_judged_at_once() -> None:
+    table = taken_over()
+    with patch.object(producer_state, "MAX_PRODUCERS", 3):
+        for producer_id in range(3):
+            with pytest.raises(EarlierBatchAwaited):
                 table.check(producer_id, 0, 5, 9)
 
-    assert len(table._sent_away) == 3
+        assert table.check(3, 0, 5, 9) is None
+        assert [table.check(producer_id, 0, 5, 9) for producer_id in range(3)] == [None] * 3
 
 
 def test_a_repeat_of_any_of_the_last_five_batches_gives_the_original_back() -> None:

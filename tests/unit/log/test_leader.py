@@ -14,11 +14,11 @@ from streamhouse.format.records import decode_records
 from streamhouse.model.errors import (
     BatchTooLarge,
     CorruptBatch,
+    EarlierBatchAwaited,
     NotLeader,
     OffsetOutOfRange,
     OutcomeUnknown,
     OutOfOrderSequence,
-    ProducerUnknown,
     StorageUnavailable,
 )
 
@@ -239,8 +239,9 @@ def test_a_gap_is_refused_and_changes_nothing() -> None:
 def test_after_another_leader_an_unknown_producers_start_in_the_middle_has_to_come_again() -> None:
     """An earlier batch of it may still be on its way here; taken, this one would be acknowledged for both."""
     partition = Partition()
+    partition.leader.begin_epoch(EPOCH + 1)
 
-    with pytest.raises(ProducerUnknown):
+    with pytest.raises(EarlierBatchAwaited):
         partition.append(sent(producer=(PRODUCER, 0, 1)))
 
     assert partition.leader.next_offset == 0

@@ -46,7 +46,7 @@ def test_what_comes_behind_a_refused_batch_is_refused_with_its_reason(problem: S
     refused = RefusedSequences()
     refused.note(PLACE, header_of(batch(4)), problem)
 
-    with pytest.raises(type(problem), match="-"):
+    with pytest.raises(type(problem), match="before this one was refused"):
         refused.check(PLACE, header_of(batch(5)))
 
 
@@ -92,6 +92,13 @@ def test_batches_without_a_producer_are_not_remembered() -> None:
     assert not refused.waiting
 
 
+def test_a_name_that_no_topic_can_have_is_not_remembered() -> None:
+    refused = RefusedSequences()
+    refused.note((b"x" * 250, 0), header_of(batch(4)), NotFound("-"))
+
+    assert not refused.waiting
+
+
 def test_not_more_is_remembered_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_sequences, "_MAX_PRODUCERS", 3)
     refused = RefusedSequences()
@@ -130,6 +137,10 @@ class Door:
 
     def go_on(self) -> None:
         self.on_loop(lambda: self._leader.resume_writing(FOREVER_MS))
+
+    def take_over(self) -> None:
+        """As if another leader had been there until now."""
+        self.on_loop(lambda: self._leader.producers.take_over(self._leader.next_offset))
 
     def hold_wal(self) -> tuple[HeldWal, Callable[[], None]]:
         """A WAL in which nothing becomes durable, and how to end that."""
@@ -217,6 +228,13 @@ def test_what_comes_behind_batches_that_did_not_become_durable_is_refused(door: 
 
     assert door.produce(2) == lost
     assert [door.produce(sequence) for sequence in (0, 1, 2)] == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_a_batch_that_is_awaited_by_a_new_leader_holds_up_those_behind_it(door: Door) -> None:
+    door.take_over()
+
+    assert [door.produce(sequence) for sequence in (5, 6, 7)] == [REFUSED] * 3
+    assert [door.produce(sequence) for sequence in (5, 6, 7)] == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_a_topic_that_the_node_hears_of_between_two_batches_begins_with_the_first(broker: Broker, kafka: Kafka) -> None:

@@ -28,8 +28,8 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (errors.OutOfOrderSequence, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
     (errors.StaleProducerEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
     (errors.SequenceRefused, ErrorCode.INVALID_PRODUCER_EPOCH),
-    # Every client sends again after this one, in order; UNKNOWN_PRODUCER_ID would end some of them.
-    (errors.ProducerUnknown, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    # Every client sends again after this one, in order; others would end some of them.
+    (errors.EarlierBatchAwaited, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     (errors.MetadataUnavailable, ErrorCode.COORDINATOR_NOT_AVAILABLE),
     (errors.OutcomeUnknown, ErrorCode.REQUEST_TIMED_OUT),
     (errors.Unavailable, ErrorCode.KAFKA_STORAGE_ERROR),

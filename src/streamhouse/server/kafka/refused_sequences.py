@@ -21,13 +21,14 @@ Place: TypeAlias = tuple[bytes, int]
 """A topic, by name or id as the connection's requests have it, and a partition."""
 
 _PASSING = (Fenced, NotFound, Unavailable)
-_MAX_PRODUCERS = 10_000
+_MAX_PRODUCERS = 4_000
+_MAX_NAME_BYTES = 249  # Kafka's longest topic name: one that is longer can never begin to exist
 
 
 class _Refusal(NamedTuple):
     epoch: int
     sequence: int
-    problem: StreamHouseError
+    kind: type[StreamHouseError]
 
 
 class RefusedSequences:
@@ -38,13 +39,12 @@ class RefusedSequences:
         """Nearly always empty, which is to be seen without a call."""
 
     def note(self, place: Place, header: BatchHeader, problem: StreamHouseError) -> None:
-        if header.producer_id < 0 or not isinstance(problem, _PASSING):
+        if header.producer_id < 0 or not isinstance(problem, _PASSING) or len(place[0]) > _MAX_NAME_BYTES:
             return
-        # A copy: the original holds on to the frames, and with them to the buffers, of whoever raised it.
-        copy = type(problem)(problem.message, hint=problem.hint)
         key = (place, header.producer_id)
         self.waiting.pop(key, None)
-        self.waiting[key] = _Refusal(header.producer_epoch, header.base_sequence, copy)
+        # Its kind, and not the problem, which holds on to the frames, and so the buffers, of whoever raised it.
+        self.waiting[key] = _Refusal(header.producer_epoch, header.base_sequence, type(problem))
         if len(self.waiting) > _MAX_PRODUCERS:
             del self.waiting[next(iter(self.waiting))]
 
@@ -54,5 +54,5 @@ class RefusedSequences:
         if refusal is None:
             return
         if header.producer_epoch == refusal.epoch and comes_after(header.base_sequence, refusal.sequence):
-            raise refusal.problem
+            raise refusal.kind("a batch of this producer before this one was refused", hint="send that one again first")
         del self.waiting[place, header.producer_id]
