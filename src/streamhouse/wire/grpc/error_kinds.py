@@ -60,6 +60,7 @@ _KINDS: dict[type[errors.StreamHouseError], ErrorKind] = {
     OutcomeUnknown: ErrorKind("outcome-unknown", Status.UNKNOWN),
     errors.StorageUnavailable: ErrorKind("storage-unavailable", Status.UNAVAILABLE),
     errors.MetadataUnavailable: ErrorKind("metadata-unavailable", Status.UNAVAILABLE),
+    errors.EarlierBatchAwaited: ErrorKind("earlier-batch-awaited", Status.UNAVAILABLE),
     errors.CorruptData: ErrorKind("corrupt-data", Status.DATA_LOSS),
 }
 _BY_NAME = {kind.name: error for error, kind in _KINDS.items()}

@@ -30,6 +30,7 @@ _STATUSES: dict[type[errors.StreamHouseError], int] = {
     errors.Unavailable: 503,
     errors.StorageUnavailable: 503,
     errors.MetadataUnavailable: 503,
+    errors.EarlierBatchAwaited: 503,
     errors.OutcomeUnknown: 504,
     errors.CorruptData: 500,
 }
