@@ -23,6 +23,7 @@ from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, MetadataStoreKind, P
 from streamhouse.core.placement.shards import shard_of
 from streamhouse.metadata.groups import GroupRow, ShardLease
 from streamhouse.metadata.store import MetadataStore
+from streamhouse.metadata.totals import GroupPosition
 from streamhouse.model.errors import Fenced, InvalidInput, NotFound, StaleEpoch, StaleGeneration
 from streamhouse.model.names import TopicPartition
 
@@ -154,11 +155,24 @@ async def test_a_partition_that_does_not_exist_is_told_and_the_others_are_stored
 async def test_an_offset_that_cannot_be_stored_is_told_and_the_others_are_stored(metadata: MetadataStore) -> None:
     partitions = await make_topic(metadata, 6)
     lease = await coordinate(metadata)
-    wrong = [at(1, "\ud800"), at(-1), at(2**63), at(1, leader_epoch=2**31), at(1, leader_epoch=-2)]
+    wrong = [at(1, "\ud800"), at(-(2**63) - 1), at(2**63), at(1, leader_epoch=2**31), at(1, leader_epoch=-2)]
     offsets = dict(zip(partitions, [*wrong, at(2**63 - 1, leader_epoch=-1)], strict=True))
     answers = await metadata.commit_group_offsets(lease, GROUP, None, offsets)
     assert [type(answer) for answer in answers.values()] == [InvalidInput] * 5 + [type(None)]
     assert await offsets_of(metadata) == {partitions[5]: 2**63 - 1}
+
+
+async def test_an_offset_below_0_is_kept_as_it_was_committed_and_is_no_position(metadata: MetadataStore) -> None:
+    partitions = await make_topic(metadata, 4)
+    lease = await coordinate(metadata)
+    offsets = dict(zip(partitions, [-1, -2, -(2**63), 0], strict=True))
+    answers = await metadata.commit_group_offsets(
+        lease, GROUP, None, {each: at(offset) for each, offset in offsets.items()}
+    )
+    assert set(answers.values()) == {None}
+    assert await offsets_of(metadata) == offsets
+    position = GroupPosition(group_id=GROUP, partition=partitions[3], offset=0)
+    assert await metadata.list_group_positions(100) == [position]
 
 
 async def test_a_commit_that_stores_nothing_makes_no_group(metadata: MetadataStore) -> None:

@@ -325,7 +325,10 @@ class Node:
             lease_renewal_ms=settings.lease_renewal,
             offsets_retention_ms=settings.offsets_retention,
             classic_limits=ClassicLimits(
-                initial_rebalance_delay_ms=settings.group_initial_rebalance_delay, max_size=settings.group_max_size
+                min_session_timeout_ms=settings.group_min_session_timeout,
+                max_session_timeout_ms=settings.group_max_session_timeout,
+                initial_rebalance_delay_ms=settings.group_initial_rebalance_delay,
+                max_size=settings.group_max_size,
             ),
             consumer_limits=ConsumerLimits(
                 session_timeout_ms=settings.group_consumer_session_timeout,

@@ -12,7 +12,7 @@ from streamhouse.client.address import Address
 from streamhouse.client.cluster import Cluster
 from streamhouse.client.connection import Connection
 from streamhouse.client.errors import RETRIABLE, raise_for
-from streamhouse.client.groups_admin import GroupPartition, group_in_use
+from streamhouse.client.groups_admin import GroupPartition, commit_topics, group_in_use
 from streamhouse.model.errors import NotFound, StaleGeneration
 from streamhouse.runtime.entropy import new_uuid
 from streamhouse.wire.kafka.codes import ErrorCode
@@ -28,7 +28,6 @@ _RETRY_MS = 15_000
 _FIND_ONE_GROUP = 3
 _FETCH_ONE_GROUP = 7
 _COMMIT_BY_NAME = 9
-_NO_COMMIT = -1
 
 
 class Membership(NamedTuple):
@@ -87,17 +86,7 @@ class GroupMember:
 
     async def commit(self, offsets: Mapping[GroupPartition, int], metadata: str = "") -> None:
         """StaleGeneration or NotFound if the group knows better than this member who it is."""
-        by_topic: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
-        for (topic, partition), offset in offsets.items():
-            by_topic.setdefault(topic, []).append(
-                offset_commit.OffsetCommitRequestPartition(
-                    partition_index=partition, committed_offset=offset, committed_metadata=metadata
-                )
-            )
-        topics = [
-            offset_commit.OffsetCommitRequestTopic(name=topic, partitions=partitions)
-            for topic, partitions in by_topic.items()
-        ]
+        topics = commit_topics(offsets, metadata)
 
         async def ask(coordinator: Connection) -> None:
             request = offset_commit.OffsetCommitRequest(
@@ -235,6 +224,6 @@ def _committed(response: offset_fetch.OffsetFetchResponse) -> dict[GroupPartitio
     for topic in response.topics:
         for partition in topic.partitions:
             raise_for(partition.error_code, f"offsets of {topic.name}/{partition.partition_index}")
-            if partition.committed_offset != _NO_COMMIT:
+            if partition.committed_offset >= 0:  # below, some client says that there is no commit
                 found[GroupPartition(topic.name, partition.partition_index)] = partition.committed_offset
     return found

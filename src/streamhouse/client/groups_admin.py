@@ -31,7 +31,6 @@ CONSUMER = "consumer"
 _FIND_ONE_GROUP = 3
 _FETCH_ONE_GROUP = 7
 _COMMIT_BY_NAME = 9
-_NO_COMMIT = -1
 _NO_GENERATION = -1
 _ASSIGNMENT_VERSION_BYTES = 2
 
@@ -113,24 +112,14 @@ class GroupsAdmin:
         for topic in response.topics:
             for partition in topic.partitions:
                 raise_for(partition.error_code, f"offsets of {topic.name}/{partition.partition_index}")
-                if partition.committed_offset != _NO_COMMIT:
+                if partition.committed_offset >= 0:  # below, some client says that there is no commit
                     committed[GroupPartition(topic.name, partition.partition_index)] = partition.committed_offset
         return dict(sorted(committed.items()))
 
     async def commit_offsets(self, group_id: str, offsets: Mapping[GroupPartition, int]) -> None:
         """Without being a member, so the broker refuses it while the group has some."""
-        by_topic: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
-        for (topic, partition), offset in offsets.items():
-            by_topic.setdefault(topic, []).append(
-                offset_commit.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
-            )
         request = offset_commit.OffsetCommitRequest(
-            group_id=group_id,
-            generation_id_or_member_epoch=_NO_GENERATION,
-            topics=[
-                offset_commit.OffsetCommitRequestTopic(name=topic, partitions=partitions)
-                for topic, partitions in by_topic.items()
-            ],
+            group_id=group_id, generation_id_or_member_epoch=_NO_GENERATION, topics=commit_topics(offsets)
         )
         async with self._coordinator(group_id) as coordinator:
             response = await coordinator.call(offset_commit, request, max_version=_COMMIT_BY_NAME)
@@ -169,6 +158,25 @@ class GroupsAdmin:
             return
         async with await Connection.open(address) as connection:
             yield connection
+
+
+def commit_topics(
+    offsets: Mapping[GroupPartition, int], metadata: str = ""
+) -> list[offset_commit.OffsetCommitRequestTopic]:
+    """The offsets as a request carries them. A broker would keep one below 0, and nobody could read from there."""
+    by_topic: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
+    for (topic, partition), offset in offsets.items():
+        if offset < 0:
+            raise InvalidInput(f"{offset} is not an offset")
+        by_topic.setdefault(topic, []).append(
+            offset_commit.OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=metadata
+            )
+        )
+    return [
+        offset_commit.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+        for topic, partitions in by_topic.items()
+    ]
 
 
 async def _describe_classic(coordinator: Connection, group_id: str) -> GroupDescription | None:

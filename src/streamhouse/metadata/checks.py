@@ -46,7 +46,9 @@ def check_size(size_bytes: int) -> None:
 
 
 def check_committed_offset(offset: CommittedOffset) -> None:
-    check_offset(offset.offset)
+    """Below 0 is no position, but Kafka keeps it and some clients commit it: kafkajs resets groups with -1 and -2."""
+    if not -_INT64_MAX - 1 <= offset.offset <= _INT64_MAX:
+        raise InvalidInput(f"{offset.offset} is not an offset")
     if not _is_utf8(offset.metadata):
         raise InvalidInput(f"offset metadata {offset.metadata[:100]!r} cannot be stored", hint="use Unicode text")
 

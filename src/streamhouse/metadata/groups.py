@@ -12,6 +12,8 @@ from streamhouse.model.names import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
+    """`offset` is what the client committed. Below 0 it is kept and given back, and says that nothing is committed."""
+
     offset: int
     leader_epoch: int
     metadata: str

@@ -23,7 +23,7 @@ NOTHING_STORED = StoredSize(segment_count=0, size_bytes=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPosition:
-    """What a group has committed of a partition."""
+    """Where a group is in a partition. A commit below 0 is none."""
 
     group_id: str
     partition: TopicPartition

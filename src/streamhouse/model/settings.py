@@ -88,6 +88,8 @@ class Settings:
 
     offsets_retention: int = _setting(Kind.DURATION, 7 * 86_400_000, "keep the offsets of an empty group this long")
     group_initial_rebalance_delay: int = _setting(Kind.DURATION, 3_000, "wait this long for a new group's members")
+    group_min_session_timeout: int = _setting(Kind.DURATION, 6_000, "shortest session a classic member may ask for")
+    group_max_session_timeout: int = _setting(Kind.DURATION, 1_800_000, "longest session it may ask for")
     group_consumer_session_timeout: int = _setting(Kind.DURATION, 45_000, "silence that ends a KIP-848 membership")
     group_consumer_heartbeat_interval: int = _setting(Kind.DURATION, 5_000, "how often KIP-848 members are to beat")
     group_max_size: int = _setting(Kind.INTEGER, 10_000, "members that a group may have")
@@ -132,6 +134,11 @@ class Settings:
             "lease_renewal",
         ):
             self._require(getattr(self, name) >= 1, name, "at least 1")
+        self._require(
+            1 <= self.group_min_session_timeout <= self.group_max_session_timeout < 2**31,
+            "group_min_session_timeout",
+            "at most group_max_session_timeout",
+        )
         self._require(
             1 <= self.group_consumer_heartbeat_interval < self.group_consumer_session_timeout,
             "group_consumer_heartbeat_interval",

@@ -57,6 +57,7 @@ _SPECIAL = {
     "buffer_bytes": "1GiB",
     "max_request_bytes": "200MiB",
     "receive_bytes": "1GiB",
+    "group_max_session_timeout": "10m",
     "group_consumer_session_timeout": "90s",
 }
 

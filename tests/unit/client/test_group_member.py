@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from streamhouse.client.admin import Admin
 from streamhouse.client.cluster import Cluster
 from streamhouse.client.group_member import GroupMember, Membership
+from streamhouse.client.group_progress import describe_progress
 from streamhouse.client.groups_admin import GroupPartition, GroupsAdmin
 from streamhouse.model.errors import InvalidInput, InvalidName, NotFound, StaleGeneration
 from streamhouse.testing import Broker
-from streamhouse.wire.kafka.messages import join_group
+from streamhouse.wire.kafka.messages import join_group, offset_commit
 
 TOPIC = "orders"
 PARTITIONS = tuple(GroupPartition(TOPIC, partition) for partition in range(4))
@@ -70,6 +72,36 @@ def test_offsets_are_committed_by_a_member_and_read_by_anybody(broker: Broker) -
         assert await member.committed(PARTITIONS) == {PARTITIONS[0]: 7, PARTITIONS[2]: 9}
         stranger = GroupMember(cluster, "offsets", [TOPIC])
         assert await stranger.committed(PARTITIONS[:2]) == {PARTITIONS[0]: 7}
+
+    with_cluster(broker, scenario)
+
+
+def test_what_others_commit_below_0_is_no_commit_and_own_commits_are_never_below_it(broker: Broker) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        request = offset_commit.OffsetCommitRequest(
+            group_id="below",
+            topics=[
+                offset_commit.OffsetCommitRequestTopic(
+                    name=TOPIC,
+                    partitions=[
+                        offset_commit.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+                        for partition, offset in ((0, -1), (1, -2), (2, 0))
+                    ],
+                )
+            ],
+        )
+        answer = await (await cluster.any_broker()).call(offset_commit, request, max_version=5)
+        assert [partition.error_code for partition in answer.topics[0].partitions] == [0, 0, 0]
+
+        groups, member = GroupsAdmin(cluster), GroupMember(cluster, "below", [TOPIC])
+        assert await member.committed(PARTITIONS) == await groups.committed_offsets("below") == {PARTITIONS[2]: 0}
+        _, progress = await describe_progress(groups, Admin(cluster), "below")
+        assert [each.partition for each in progress] == [PARTITIONS[2]]
+        with pytest.raises(InvalidInput, match="-2 is not an offset"):
+            await groups.commit_offsets("below", {PARTITIONS[0]: -2})
+        await member.join()
+        with pytest.raises(InvalidInput, match="-1 is not an offset"):
+            await member.commit({PARTITIONS[0]: -1})
 
     with_cluster(broker, scenario)
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from log_parts.kafka import Kafka
+from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import (
     consumer_group_describe,
@@ -156,6 +157,47 @@ def test_only_the_current_generation_commits(kafka: Kafka, group: str, topic: st
         group_id=group, topics=[offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
     )
     assert kafka.call(offset_fetch, asked, 5).topics[0].partitions[0].committed_offset == 3
+
+
+def test_a_session_is_as_long_as_the_settings_allow(group: str) -> None:
+    def answer(kafka: Kafka, session_timeout_ms: int) -> int:
+        request = join_group.JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_timeout_ms,
+            protocol_type="consumer",
+            protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        )
+        return kafka.call(join_group, request, 4).error_code
+
+    with (
+        Broker(group_min_session_timeout=1_000, group_max_session_timeout=2_000) as broker,
+        Kafka(broker.bootstrap) as kafka,
+    ):
+        assert {ms: answer(kafka, ms) for ms in (999, 1_000, 2_000, 2_001)} == {
+            999: ErrorCode.INVALID_SESSION_TIMEOUT,
+            1_000: ErrorCode.MEMBER_ID_REQUIRED,
+            2_000: ErrorCode.MEMBER_ID_REQUIRED,
+            2_001: ErrorCode.INVALID_SESSION_TIMEOUT,
+        }
+
+
+@pytest.mark.parametrize("offset", [-1, -2])
+def test_an_offset_below_0_is_taken_and_given_back(kafka: Kafka, group: str, topic: str, offset: int) -> None:
+    """kafkajs resets a group by committing these, and asks again for ever when it is refused."""
+    request = offset_commit.OffsetCommitRequest(
+        group_id=group,
+        topics=[
+            offset_commit.OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)],
+            )
+        ],
+    )
+    assert kafka.call(offset_commit, request, 5).topics[0].partitions[0].error_code == ErrorCode.NONE
+
+    asked = offset_fetch.OffsetFetchRequest(group_id=group, topics=None)
+    (partition,) = kafka.call(offset_fetch, asked, 5).topics[0].partitions
+    assert (partition.committed_offset, partition.error_code) == (offset, ErrorCode.NONE)
 
 
 def test_offsets_are_deleted_only_when_nobody_is_in_the_group(kafka: Kafka, group: str, topic: str) -> None:

@@ -133,7 +133,7 @@ class AsyncGroupConsumer:
         payload = await self._connected.call(ApiKey.OFFSET_FETCH, messages.encode_offset_fetch_request(request))
         response = messages.decode_offset_fetch_response(payload, 0, len(payload))
         raise_for(response.error_code, f"reading the offset of {topic}/{partition}")
-        return None if response.offset == messages.NO_COMMIT else response.offset
+        return response.offset if response.offset >= 0 else None
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Go on from there, until the partition goes to another member."""

@@ -16,7 +16,7 @@ _BY_PARTITION = """
     FROM segments WHERE topic_id = $1 GROUP BY partition_id
 """
 _POSITIONS = """
-    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
+    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets WHERE committed_offset >= 0
     ORDER BY group_id COLLATE "C", topic_id, partition_id LIMIT $1
 """
 

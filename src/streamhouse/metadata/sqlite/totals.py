@@ -13,7 +13,7 @@ from streamhouse.metadata.totals import GroupPosition, StoredSize
 
 _BY_PARTITION = "SELECT partition_id, count(*), sum(size_bytes) FROM segments WHERE topic_id = ? GROUP BY partition_id"
 _POSITIONS = """
-    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
+    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets WHERE committed_offset >= 0
     ORDER BY group_id, topic_id, partition_id LIMIT ?
 """
 

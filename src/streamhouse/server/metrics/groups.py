@@ -81,7 +81,9 @@ class GroupMetrics:
                     room -= len(offsets)
                     if room < 0:
                         break
-                    committed[group.group_id] = {at: stored.offset for at, stored in offsets.items()}
+                    committed[group.group_id] = {
+                        at: stored.offset for at, stored in offsets.items() if stored.offset >= 0
+                    }
         except (TimeoutError, StreamHouseError):
             pass  # what was found until now is told, and that the others are missing
         ends = await self._ends({at for offsets in committed.values() for at in offsets})

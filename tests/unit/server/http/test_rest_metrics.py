@@ -18,7 +18,7 @@ from rest_parts.caller import RestCaller
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.wal_files import WalFile
 from streamhouse.testing import Broker
-from streamhouse.wire.kafka.messages import produce
+from streamhouse.wire.kafka.messages import offset_commit, produce
 
 
 @pytest.fixture
@@ -178,6 +178,19 @@ def test_a_group_has_a_state_and_a_lag_under_its_name_whatever_that_is(broker: B
     assert lag.labels["group"] == r"a \"hostile\" \\ group\n"
     assert value(text, "streamhouse_groups_unmeasured") == 0
     consumer.close()
+
+
+def test_a_group_that_committed_below_0_has_no_lag_there(broker: Broker) -> None:
+    with Kafka(broker.bootstrap) as kafka:
+        kafka.call(produce, produce_request("orders", real(b"a", b"b")), 9)
+        partition = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=-2)
+        topic = offset_commit.OffsetCommitRequestTopic(name="orders", partitions=[partition])
+        kafka.call(offset_commit, offset_commit.OffsetCommitRequest(group_id="reset", topics=[topic]), 5)
+    text = metrics(broker)
+    assert "streamhouse_group_lag_records" not in {sample.name for sample in samples(text)}
+    assert value(text, "streamhouse_groups_unmeasured") == 0
+    described = RestCaller(broker.endpoint).call("GET", "/api/v1/groups/reset").json
+    assert described["partitions"] == []
 
 
 def test_the_wal_says_for_how_long_it_cannot_be_written(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,11 +56,7 @@ class GroupsService:
 
     async def _commit(self, request: pb.CommitRequest, _: int) -> pb.CommitResponse:
         check_group_id(request.group_id)
-        offsets: dict[GroupPartition, int] = {}
-        for each in request.offsets:
-            if each.offset < 0:
-                raise InvalidInput(f"{each.offset} is not an offset")
-            offsets[GroupPartition(each.topic, each.partition)] = each.offset
+        offsets = {GroupPartition(each.topic, each.partition): each.offset for each in request.offsets}
         if request.member_id:
             await self._subscriptions.commit(request.group_id, request.member_id, offsets)
         elif offsets:

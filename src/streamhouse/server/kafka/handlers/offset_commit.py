@@ -1,4 +1,5 @@
 """OffsetCommit (8), versions 2 to 10: from the current generation of a group, or of consumers without one.
+An offset below 0 is kept and given back, and is no commit to anybody else.
 
 Gaps: the retention time of versions 2 to 4 is not used; the node's `offsets_retention` holds for all."""
 
