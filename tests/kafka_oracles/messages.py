@@ -19,7 +19,7 @@ from streamhouse.wire.kafka.registry import APIS
 _TOOLS = Path(__file__).parents[2] / "tools"
 sys.path.insert(0, str(_TOOLS))  # the parser of the definitions is the generator's
 
-from generate_kafka_messages import load_definition  # noqa: E402
+from generate_kafka_messages import load_api, load_definition  # noqa: E402
 from kafka_messages.definitions import Field, Struct, snake_case  # noqa: E402
 
 _INTEGERS = {
@@ -105,7 +105,7 @@ def data_cases() -> list[Case]:
 @cache
 def messages(case: Case) -> st.SearchStrategy[msgspec.Struct]:
     """Messages whose fields are set where the version has them, and otherwise left alone."""
-    definition = load_definition(case.name)
+    definition = load_definition(case.name) if case.kind == "data" else load_api(case.api)[case.kind == "response"]
     structs = {struct.name: struct for struct in definition.structs}
     return _structs(case, structs, structs[definition.name])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,23 @@ def load_message(path: Path, within: Versions | None = None) -> Message:
         flexible=Versions.parse(raw["flexibleVersions"]) & versions,
         structs=tuple(structs.values()),
     )
+
+
+def told_apart(response: Message, request: Message) -> Message:
+    """The response, with other names for those of its structs that the request has a struct of the same name for."""
+    asked = {struct.name: struct for struct in request.structs}
+    clashing: set[str] = set()
+    for struct in response.structs:  # inner ones come first: what holds a struct of another name is another struct
+        holds_other = any(field.type in clashing for field in struct.fields)
+        if struct.name in asked and (holds_other or asked[struct.name] != struct):
+            clashing.add(struct.name)
+    renamed = {name: f"Answered{name}" for name in clashing}
+
+    def rename(struct: Struct) -> Struct:
+        fields = tuple(replace(field, type=renamed.get(field.type, field.type)) for field in struct.fields)
+        return replace(struct, name=renamed.get(struct.name, struct.name), fields=fields)
+
+    return replace(response, structs=tuple(rename(struct) for struct in response.structs)) if clashing else response
 
 
 def snake_case(name: str) -> str:

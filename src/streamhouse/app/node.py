@@ -12,10 +12,11 @@ from pathlib import Path
 from uuid import UUID
 
 from streamhouse.app.doors import Door, Doors
-from streamhouse.app.options import is_shared, metadata_url, node_defaults, objects_url, s3_options
+from streamhouse.app.options import given_defaults, is_shared, metadata_url, node_defaults, objects_url, s3_options
 from streamhouse.broker.activity import Activity
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
 from streamhouse.broker.cluster_work import ClusterWork
+from streamhouse.broker.dynamic_configs import DynamicConfigs
 from streamhouse.broker.forwarding import Forwarder
 from streamhouse.broker.local_peer import LocalPeer
 from streamhouse.broker.measures import door_measures
@@ -42,7 +43,7 @@ from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition, check_agent_id
 from streamhouse.model.settings import Settings
-from streamhouse.model.topic import LogConfig, Topic, effective_config, parse_log_config
+from streamhouse.model.topic import LogConfig, Topic, parse_log_config
 from streamhouse.objects.measured import MeasuredStore, measured
 from streamhouse.objects.open import open_store
 from streamhouse.objects.store import ObjectStore
@@ -76,15 +77,17 @@ class Node:
         durable: bool = True,
         is_agent: bool = True,
         opens: Collection[Door] = (),
+        given: Collection[str] = (),
     ) -> None:
         """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does. `opens`: what it
-        listens on besides Kafka's port."""
+        listens on besides Kafka's port. `given`: the settings that a flag or a variable has set."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._metadata = metadata
         self._objects = objects
         self._durable = durable and is_agent
         self._is_agent = is_agent
+        self._given = given
         self.doors = Doors(settings, opens)
         self._stack = AsyncExitStack()
         self._heartbeats = TaskGroup("heartbeats")
@@ -94,6 +97,7 @@ class Node:
         self._store: MeasuredStore
         self._membership: Membership | None = None
         self._descriptors: TopicDescriptors
+        self._configs: DynamicConfigs
         self._topics: Topics
         self._groups: GroupCoordinator
         self._view: ClusterView
@@ -149,10 +153,16 @@ class Node:
         self._groups = self._make_groups(agent_id, metadata)
         self._descriptors = TopicDescriptors(objects, self._clock, leads=self._leads_first_partition)
         self._stack.push_async_callback(self._descriptors.close)
+        self._configs = DynamicConfigs(
+            store=metadata,
+            settings=node_defaults(settings),
+            given=given_defaults(self._given),
+            changed=self._apply_defaults,
+        )
         self._topics = Topics(
             store=metadata,
             engine=self.engine,
-            node_defaults=node_defaults(settings),
+            node_defaults=self._configs.topic_defaults(),
             default_partitions=settings.default_partitions,
             changed=self._groups.topics_changed,
             place=self._place_topics,
@@ -174,6 +184,7 @@ class Node:
             topics=self._topics,
             groups=self._groups,
             nodes=Nodes(self._view),
+            configs=self._configs,
         )
         self.kafka = KafkaListener(self.broker, self._door_measures["kafka"])
         self._make_forwarder()
@@ -200,6 +211,7 @@ class Node:
             interval_ms=settings.rebalance,
             nudge=self.doors.nudge,
         )
+        await self._configs.refresh()
         await self._topics.refresh()
         await self.engine.start(self._topics)
         await self._join_cluster(metadata)
@@ -306,11 +318,14 @@ class Node:
         if self._membership is not None:
             row = await self._membership.register()
             self.broker.identity = replace(self.broker.identity, node_id=row.node_id)
+            await self._configs.joined(row.node_id)
             self._stack.push_async_callback(self._heartbeats.cancel)
             self._heartbeats.keep(self._membership.keep_alive, "heartbeat")
         self._stack.push_async_callback(self._groups.abort)
         await self._groups.start()
         self._stack.callback(metadata.subscribe(self._assigner.wake))
+        self._stack.callback(metadata.subscribe(self._configs.wake))
+        self._watching.keep(lambda: self._configs.follow(self.settings.rebalance), "configs")
         self._stack.push_async_callback(self._assigner.stop)
         await self._assigner.start()
 
@@ -348,6 +363,9 @@ class Node:
         except StreamHouseError as problem:
             _log.warning("a new topic has no leaders yet: %s", problem)
             self._assigner.wake()
+
+    def _apply_defaults(self) -> None:
+        self._topics.set_defaults(self._configs.topic_defaults())
 
     def _look_again(self) -> None:
         self._assigner.wake()
@@ -396,4 +414,4 @@ class Node:
         return objects
 
     def _log_config(self, topic: Topic) -> LogConfig:
-        return parse_log_config(effective_config(topic.config, node_defaults(self.settings)))
+        return parse_log_config(self._topics.config_of(topic))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from urllib.parse import quote
 
 from streamhouse.model.settings import Settings
@@ -21,15 +22,25 @@ def objects_url(settings: Settings) -> str:
     return settings.objects or f"file:{quote(settings.data_dir)}/objects"
 
 
+_TOPIC_SETTINGS = {
+    "max.message.bytes": "max_message_bytes",
+    "retention.ms": "retention_ms",
+    "segment.bytes": "segment_bytes",
+    "segment.ms": "segment_age",
+    "streamhouse.durability": "durability",
+}
+"""The topic configs that are settings of the node, and which."""
+
+
 def node_defaults(settings: Settings) -> dict[str, str]:
-    """The topic configs that are settings of the node."""
-    return {
-        "max.message.bytes": str(settings.max_message_bytes),
-        "retention.ms": str(settings.retention_ms),
-        "segment.bytes": str(settings.segment_bytes),
-        "segment.ms": str(settings.segment_age),
-        "streamhouse.durability": settings.durability or "wal",
-    }
+    """What the settings say of topic configs."""
+    values = {config: str(getattr(settings, name)) for config, name in _TOPIC_SETTINGS.items()}
+    return {**values, "streamhouse.durability": settings.durability or "wal"}
+
+
+def given_defaults(given: Collection[str]) -> frozenset[str]:
+    """The topic configs among the settings that were given."""
+    return frozenset(config for config, name in _TOPIC_SETTINGS.items() if name in given)
 
 
 def s3_options(settings: Settings) -> S3Options:

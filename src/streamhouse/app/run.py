@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import uvloop
@@ -20,25 +20,27 @@ from streamhouse.runtime.logs import configure_logs
 _log = logging.getLogger(__name__)
 
 
-def serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True) -> int:
-    """Run a node until SIGTERM or SIGINT; blocking."""
+def serve(
+    settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True, given: Collection[str] = ()
+) -> int:
+    """Run a node until SIGTERM or SIGINT; blocking. `given`: the settings that a flag or a variable has set."""
     configure_logs(settings, sys.stderr)
-    return uvloop.run(_serve(settings, announce, is_agent=is_agent))
+    return uvloop.run(_serve(settings, announce, is_agent=is_agent, given=given))
 
 
-def run_agent(settings: Settings, announce: Callable[[str], None]) -> int:
+def run_agent(settings: Settings, announce: Callable[[str], None], *, given: Collection[str] = ()) -> int:
     """Run an agent alone: on shared metadata its records are safe from the loss of its machine by default."""
     if not settings.durability and is_shared(settings):
         settings = replace(settings, durability="object")
-    return serve(settings, announce)
+    return serve(settings, announce, given=given)
 
 
-async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool) -> int:
+async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agent: bool, given: Collection[str]) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings, is_agent=is_agent, opens=list(Door))
+    node = Node(settings, is_agent=is_agent, opens=list(Door), given=given)
     await node.start()
     # For whoever started the process and waits for it.
     announce(" ".join(["ready", *(f"{name}={address}" for name, address in node.addresses.items())]))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from streamhouse.broker.dynamic_configs import DynamicConfigs
 from streamhouse.broker.fetch import Fetcher
 from streamhouse.broker.nodes import Nodes
 from streamhouse.broker.offsets import newest_timestamp, offset_at
@@ -49,6 +50,7 @@ class Broker:
         topics: Topics,
         groups: GroupCoordinator,
         nodes: Nodes,
+        configs: DynamicConfigs,
     ) -> None:
         self.settings = settings
         self.identity = identity
@@ -56,6 +58,7 @@ class Broker:
         self.topics = topics
         self.groups = groups
         self.nodes = nodes
+        self.configs = configs
         self.producer_ids = ProducerIds(metadata)
         self.fetcher = Fetcher(engine.reader)
         self.committed_logs = engine.committed_logs

@@ -92,9 +92,11 @@ class Topics:
         """Every config, with the node's defaults where the topic has none of its own."""
         return effective_config(topic.config, self._node_defaults)
 
-    @property
-    def node_defaults(self) -> dict[str, str]:
-        return effective_config({}, self._node_defaults)
+    def set_defaults(self, node_defaults: Mapping[str, str]) -> None:
+        """What topics go by, from now on, that have no config of their own."""
+        self._node_defaults = node_defaults
+        for topic in self._by_id.values():
+            self._engine.reconfigure(topic)
 
     async def create(
         self, name: str, partition_count: int | None, config: Mapping[str, str | None], *, validate_only: bool = False

@@ -48,10 +48,10 @@ def agent(context: click.Context, /, config_file: str | None, **given: str | boo
             command = f"`streamhouse agent {context.invoked_subcommand}`"
             raise click.UsageError(f"the options of {command} go behind it", ctx=context)
         return 0
-    settings = effective_settings(config_file, given).settings
+    effective = effective_settings(config_file, given)
     from streamhouse.app.run import run_agent
 
-    return run_agent(settings, announce)
+    return run_agent(effective.settings, announce, given=effective.given)
 
 
 @agent.command("list", short_help="List the agents.")

@@ -39,7 +39,8 @@ def serve(agents: int, config_file: str | None, **given: str | bool | None) -> i
       streamhouse serve --agents 4 --metadata postgresql://user@host/db --objects s3://bucket/prefix
       STREAMHOUSE_SEGMENT_AGE=30s streamhouse serve --config streamhouse.toml
     """
-    settings = effective_settings(config_file, given).settings
+    effective = effective_settings(config_file, given)
+    settings = effective.settings
     is_agent = os.environ.get(_NO_AGENT_VARIABLE, "") in ("", "0", "false")
     if agents > 1:
         if not is_agent:
@@ -49,4 +50,4 @@ def serve(agents: int, config_file: str | None, **given: str | bool | None) -> i
         return run_agents(settings, agents, announce)
     from streamhouse.app.run import serve as serve_node
 
-    return serve_node(settings, announce, is_agent=is_agent)
+    return serve_node(settings, announce, is_agent=is_agent, given=effective.given)

@@ -50,6 +50,13 @@ class EffectiveSettings:
     settings: Settings
     sources: Mapping[str, str]
 
+    @property
+    def given(self) -> frozenset[str]:
+        """Those that a flag or a variable of our own has set."""
+        return frozenset(
+            name for name, source in self.sources.items() if source in (flag_name(name), variable_name(name))
+        )
+
 
 def flag_name(setting: str) -> str:
     return "--" + setting.replace("_", "-")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
+from collections.abc import ItemsView
 from typing import NamedTuple
 
 from streamhouse.model.errors import CorruptData, EarlierBatchAwaited, OutOfOrderSequence, StaleProducerEpoch
@@ -61,6 +62,9 @@ class ProducerTable:
 
     def __len__(self) -> int:
         return len(self._producers)
+
+    def items(self) -> ItemsView[int, Producer]:
+        return self._producers.items()
 
     def get(self, producer_id: int) -> Producer | None:
         return self._producers.get(producer_id)

@@ -25,6 +25,10 @@ def check_config_text(config: Mapping[str, str]) -> None:
         check_text("config value", value)
 
 
+def check_config_changes(changes: Mapping[str, str | None]) -> None:
+    check_config_text({name: value or "" for name, value in changes.items()})
+
+
 def check_ttl(ttl_ms: int) -> None:
     if ttl_ms <= 0:
         raise InvalidInput(f"a lease of {ttl_ms} ms is none")

@@ -84,6 +84,7 @@ class Change(Enum):
     TOPICS = "topics"
     LEASES = "leases"
     TRANSFERS = "transfers"
+    CONFIGS = "configs"
 
 
 class AgentStore(Protocol):

@@ -12,6 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 from streamhouse.metadata.cluster import ClusterStore
+from streamhouse.metadata.configs import ConfigStore
 from streamhouse.metadata.groups import CommittedOffset as CommittedOffset
 from streamhouse.metadata.groups import CoordinatorStore
 from streamhouse.metadata.pins import PinStore
@@ -190,6 +191,7 @@ class MetadataStore(
     SinkStore,
     RestoreStore,
     TotalsStore,
+    ConfigStore,
     Protocol,
 ):
     """One database that answers all of them. Calls raise MetadataUnavailable when it cannot be reached."""

@@ -186,16 +186,18 @@ def test_an_agent_that_may_have_the_only_copy_of_records_is_not_forgotten(shell:
 
 
 def test_without_a_verb_an_agent_runs_with_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Settings] = []
+    ran: list[tuple[Settings, frozenset[str]]] = []
 
-    def run_agent(settings: Settings, announce: object) -> int:
-        given.append(settings)
+    def run_agent(settings: Settings, announce: object, *, given: frozenset[str]) -> int:
+        ran.append((settings, given))
         return 3
 
     monkeypatch.setattr(app, "run_agent", run_agent)
 
     assert run(["agent", "--agent-id", "a1", "--zone", "eu-1a", "--metadata", "postgresql://host/db"]) == 3
-    assert (given[0].agent_id, given[0].zone, given[0].metadata) == ("a1", "eu-1a", "postgresql://host/db")
+    ((settings, given),) = ran
+    assert (settings.agent_id, settings.zone, settings.metadata) == ("a1", "eu-1a", "postgresql://host/db")
+    assert given == {"agent_id", "zone", "metadata"}
 
 
 def test_help_shows_how_to_run_one_and_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:

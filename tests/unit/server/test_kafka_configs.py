@@ -15,7 +15,7 @@ from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.frame import RequestHeader
 from streamhouse.wire.kafka.messages import alter_configs, incremental_alter_configs
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+TOPIC_RESOURCE = 2
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -86,12 +86,6 @@ def test_a_check_changes_nothing(broker: Broker, kafka: Kafka, topic: str) -> No
     assert alter(kafka, change(topic, (SET, "segment.ms", "6"), check=True)) == 0
 
     assert own_configs(broker, topic) == {}
-
-
-def test_a_broker_is_not_configured_through_the_protocol(kafka: Kafka) -> None:
-    code = alter(kafka, change("1", (SET, "segment.ms", "6"), kind=BROKER_RESOURCE))
-
-    assert code == ErrorCode.INVALID_REQUEST
 
 
 def test_alter_configs_replaces_all(broker: Broker, kafka: Kafka, topic: str) -> None:

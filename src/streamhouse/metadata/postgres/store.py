@@ -9,6 +9,7 @@ from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.cluster_id import new_cluster_id
 from streamhouse.metadata.postgres.agents import PostgresAgents
 from streamhouse.metadata.postgres.changes import ChangeListener
+from streamhouse.metadata.postgres.configs import PostgresConfigs
 from streamhouse.metadata.postgres.coordinators import PostgresCoordinators
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.groups import PostgresGroups
@@ -40,6 +41,7 @@ class PostgresMetadataStore(
     PostgresSinks,
     PostgresRestore,
     PostgresTotals,
+    PostgresConfigs,
 ):
     def __init__(self, database: Database, listener: ChangeListener) -> None:
         self._database = database

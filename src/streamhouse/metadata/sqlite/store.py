@@ -9,6 +9,7 @@ from streamhouse.metadata.checks import check_count
 from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.cluster_id import new_cluster_id
 from streamhouse.metadata.sqlite.agents import SqliteAgents
+from streamhouse.metadata.sqlite.configs import SqliteConfigs
 from streamhouse.metadata.sqlite.coordinators import SqliteCoordinators
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.groups import SqliteGroups
@@ -41,6 +42,7 @@ class SqliteMetadataStore(
     SqliteSinks,
     SqliteRestore,
     SqliteTotals,
+    SqliteConfigs,
 ):
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Configs of a Kafka broker that tools look at, as far as a node's settings and nature answer them."""
+"""Configs of a Kafka broker that tools look at, as far as a node's settings and nature answer them; all read-only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from streamhouse.model.config_key import ConfigType
 from streamhouse.model.settings import Settings
+from streamhouse.server.kafka.context import Endpoint
+
+_MINUTE_MS = 60_000
 
 
 class BrokerConfig(NamedTuple):
@@ -15,13 +18,54 @@ class BrokerConfig(NamedTuple):
     help: str
 
 
-def broker_configs(settings: Settings) -> list[BrokerConfig]:
-    creates = str(settings.auto_create_topics).lower()
+def broker_configs(settings: Settings, node_id: int, endpoint: Endpoint) -> list[BrokerConfig]:
+    """By name."""
+    return sorted([*_of_its_nature(settings, node_id, endpoint), *_of_its_settings(settings)])
+
+
+def _of_its_nature(settings: Settings, node_id: int, endpoint: Endpoint) -> list[BrokerConfig]:
+    address = f"PLAINTEXT://{endpoint.host}:{endpoint.port}"
+    bound = f"PLAINTEXT://{settings.host}:{settings.kafka_port or endpoint.port}"
     return [
-        BrokerConfig("auto.create.topics.enable", ConfigType.BOOLEAN, creates, "the setting auto_create_topics"),
+        BrokerConfig("advertised.listeners", ConfigType.LIST, address, "the setting advertise, or where it listens"),
+        BrokerConfig("broker.id", ConfigType.INT, str(node_id), "the node id"),
+        BrokerConfig("broker.rack", ConfigType.STRING, settings.zone, "the setting zone"),
         BrokerConfig("default.replication.factor", ConfigType.INT, "1", "the object store keeps the copies"),
         BrokerConfig("delete.topic.enable", ConfigType.BOOLEAN, "true", "topics can be deleted"),
+        BrokerConfig("listeners", ConfigType.LIST, bound, "the settings host and kafka_port"),
+        BrokerConfig("log.dirs", ConfigType.STRING, settings.data_dir, "the setting data_dir"),
+        BrokerConfig("node.id", ConfigType.INT, str(node_id), "the node id"),
+        BrokerConfig("process.roles", ConfigType.LIST, "broker", "the metadata is in a database"),
+    ]
+
+
+def _of_its_settings(settings: Settings) -> list[BrokerConfig]:
+    numbers = {
+        "connections.max.idle.ms": "idle_timeout",
+        "group.consumer.heartbeat.interval.ms": "group_consumer_heartbeat_interval",
+        "group.consumer.session.timeout.ms": "group_consumer_session_timeout",
+        "group.initial.rebalance.delay.ms": "group_initial_rebalance_delay",
+        "group.max.size": "group_max_size",
+        "log.retention.check.interval.ms": "retention_interval",
+        "max.connections": "max_connections",
+        "num.partitions": "default_partitions",
+        "socket.request.max.bytes": "max_request_bytes",
+    }
+    return [
         BrokerConfig(
-            "num.partitions", ConfigType.INT, str(settings.default_partitions), "the setting default_partitions"
+            "auto.create.topics.enable",
+            ConfigType.BOOLEAN,
+            str(settings.auto_create_topics).lower(),
+            "the setting auto_create_topics",
+        ),
+        BrokerConfig(
+            "offsets.retention.minutes",
+            ConfigType.INT,
+            str(settings.offsets_retention // _MINUTE_MS),
+            "the setting offsets_retention",
+        ),
+        *(
+            BrokerConfig(name, ConfigType.INT, str(getattr(settings, setting)), f"the setting {setting}")
+            for name, setting in numbers.items()
         ),
     ]

@@ -1,14 +1,21 @@
-"""DescribeConfigs (32), versions 1 to 4: a topic's configs, and as a broker's the node's defaults for them.
+"""DescribeConfigs (32), versions 1 to 4: the configs of topics, brokers and groups.
 
-A broker has a few of Kafka's own configs besides, which tools look at before they create a topic; all of them are
-read-only."""
+A broker has the defaults of topic configs under Kafka's names for them, which can be set while nodes run, and besides
+what tools look at, which is read-only. The broker without a name has what was set for all of them. Each broker answers
+for itself. A broker's loggers are one, the root, whose level is a setting; no metrics are collected from clients."""
 
 from __future__ import annotations
 
-from streamhouse.model.config_key import ConfigKey
+from collections.abc import Sequence
+
+from streamhouse.broker.dynamic_configs import ALL_BROKERS, ConfigSource, SourcedValue
+from streamhouse.metadata.configs import Configured
+from streamhouse.model.broker_config import GROUP_CONFIG_KEYS, TOPIC_DEFAULTS, broker_spelling
+from streamhouse.model.config_key import ConfigKey, ConfigType
 from streamhouse.model.errors import InvalidInput, StreamHouseError
-from streamhouse.model.topic import CONFIG_KEYS
-from streamhouse.server.kafka.broker_configs import BrokerConfig, broker_configs
+from streamhouse.model.topic import CONFIG_KEYS, Topic
+from streamhouse.server.kafka.broker_configs import broker_configs
+from streamhouse.server.kafka.config_resources import ResourceType, configured
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import TopicLookup
@@ -24,11 +31,18 @@ from streamhouse.wire.kafka.messages.describe_configs import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
 _DYNAMIC_TOPIC_CONFIG = 1
 _STATIC_BROKER_CONFIG = 4
 _DEFAULT_CONFIG = 5
+_BROKER_LOGGER_CONFIG = 6
+_GROUP_CONFIG = 8
+_SOURCES = {
+    ConfigSource.GIVEN: _STATIC_BROKER_CONFIG,
+    ConfigSource.NODE: 2,
+    ConfigSource.CLUSTER: 3,
+    ConfigSource.SETTING: _STATIC_BROKER_CONFIG,
+    ConfigSource.DEFAULT: _DEFAULT_CONFIG,
+}
 
 
 async def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -42,7 +56,7 @@ async def _describe(
     context: Context, lookup: TopicLookup, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     try:
-        configs = await _configs(context, lookup, request, resource)
+        configs = await _configs(context, lookup, _Shown(request), resource)
     except StreamHouseError as problem:
         return DescribeConfigsResult(
             error_code=code_of(problem),
@@ -59,60 +73,109 @@ async def _describe(
     )
 
 
+class _Shown:
+    """How configs are shown to whoever asked."""
+
+    def __init__(self, request: DescribeConfigsRequest) -> None:
+        self._request = request
+
+    def config(
+        self, key: ConfigKey, synonyms: Sequence[DescribeConfigsSynonym], *, is_read_only: bool = False
+    ) -> DescribeConfigsResourceResult:
+        """With the value of the first synonym, which is the config itself."""
+        counts = synonyms[0]
+        return DescribeConfigsResourceResult(
+            name=counts.name,
+            value=counts.value,
+            read_only=is_read_only,
+            config_source=counts.source,
+            synonyms=list(synonyms) if self._request.include_synonyms else [],
+            config_type=key.type.value,
+            documentation=key.help if self._request.include_documentation else None,
+        )
+
+    def fact(self, name: str, type: ConfigType, value: str, source: int, help: str) -> DescribeConfigsResourceResult:
+        """What nobody can change while the node runs."""
+        key = ConfigKey(name=name, type=type, default=value, check=str, help=help)
+        return self.config(key, [DescribeConfigsSynonym(name=name, value=value, source=source)], is_read_only=True)
+
+
 async def _configs(
-    context: Context, lookup: TopicLookup, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: Context, lookup: TopicLookup, shown: _Shown, resource: DescribeConfigsResource
 ) -> list[DescribeConfigsResourceResult]:
-    topics = context.broker.topics
-    if resource.resource_type == TOPIC_RESOURCE:
-        topic = await lookup.get(resource.resource_name)
-        return [
-            _config(context, request, resource, CONFIG_KEYS[name], value, is_own=name in topic.config)
-            for name, value in topics.config_of(topic).items()
-        ]
-    if resource.resource_type == BROKER_RESOURCE:
-        if resource.resource_name not in ("", str(context.broker.identity.node_id)):
-            raise InvalidInput(f"there is no broker {resource.resource_name!r}")
-        return [
-            _config(context, request, resource, CONFIG_KEYS[name], value, is_own=False)
-            for name, value in topics.node_defaults.items()
-        ] + [_setting(request, config) for config in broker_configs(context.broker.settings)]
+    name = resource.resource_name
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return _of_topic(context, shown, await lookup.get(name))
+        case ResourceType.BROKER:
+            return _of_broker(context, shown, name)
+        case ResourceType.BROKER_LOGGER:
+            _check_is_this_broker(context, name)
+            level = context.broker.settings.log_level.upper()
+            return [shown.fact("root", ConfigType.STRING, level, _BROKER_LOGGER_CONFIG, "the setting log_level")]
+        case ResourceType.GROUP:
+            return _of_group(context, shown, configured(context.broker, resource.resource_type, name))
+        case ResourceType.CLIENT_METRICS:
+            return []
     raise InvalidInput(f"resources of type {resource.resource_type} have no configs here")
 
 
-def _setting(request: DescribeConfigsRequest, config: BrokerConfig) -> DescribeConfigsResourceResult:
-    synonyms = [DescribeConfigsSynonym(name=config.name, value=config.value, source=_STATIC_BROKER_CONFIG)]
-    return DescribeConfigsResourceResult(
-        name=config.name,
-        value=config.value,
-        read_only=True,
-        config_source=_STATIC_BROKER_CONFIG,
-        synonyms=synonyms if request.include_synonyms else [],
-        config_type=config.type.value,
-        documentation=config.help if request.include_documentation else None,
-    )
+def _of_topic(context: Context, shown: _Shown, topic: Topic) -> list[DescribeConfigsResourceResult]:
+    found = []
+    for name, key in CONFIG_KEYS.items():
+        inherited = _synonyms(broker_spelling(name), context.broker.configs.topic_default(name))
+        counts = inherited[0]
+        if name in topic.config:
+            own = DescribeConfigsSynonym(name=name, value=topic.config[name], source=_DYNAMIC_TOPIC_CONFIG)
+            found.append(shown.config(key, [own, *inherited]))
+        else:
+            itself = DescribeConfigsSynonym(name=name, value=counts.value, source=counts.source)
+            found.append(shown.config(key, [itself, *(inherited if counts.name != name else inherited[1:])]))
+    return found
 
 
-def _config(
-    context: Context,
-    request: DescribeConfigsRequest,
-    resource: DescribeConfigsResource,
-    key: ConfigKey,
-    value: str,
-    *,
-    is_own: bool,
-) -> DescribeConfigsResourceResult:
-    default = context.broker.topics.node_defaults[key.name]
-    inherited = _STATIC_BROKER_CONFIG if default != key.default else _DEFAULT_CONFIG
-    source = _DYNAMIC_TOPIC_CONFIG if is_own else inherited
-    synonyms = [DescribeConfigsSynonym(name=key.name, value=value, source=source)]
-    if is_own:
-        synonyms.append(DescribeConfigsSynonym(name=key.name, value=default, source=inherited))
-    return DescribeConfigsResourceResult(
-        name=key.name,
-        value=value,
-        read_only=resource.resource_type == BROKER_RESOURCE,
-        config_source=source,
-        synonyms=synonyms if request.include_synonyms else [],
-        config_type=key.type.value,
-        documentation=key.help if request.include_documentation else None,
-    )
+def _synonyms(spelling: str, values: Sequence[SourcedValue]) -> list[DescribeConfigsSynonym]:
+    return [DescribeConfigsSynonym(name=spelling, value=value, source=_SOURCES[source]) for source, value in values]
+
+
+def _of_broker(context: Context, shown: _Shown, name: str) -> list[DescribeConfigsResourceResult]:
+    configs = context.broker.configs
+    if not name:
+        return [
+            shown.config(TOPIC_DEFAULTS[spelling], _synonyms(spelling, [SourcedValue(ConfigSource.CLUSTER, value)]))
+            for spelling, value in configs.own(ALL_BROKERS).items()
+            if spelling in TOPIC_DEFAULTS
+        ]
+    _check_is_this_broker(context, name)
+    changeable = [
+        shown.config(key, _synonyms(spelling, configs.topic_default(key.name)))
+        for spelling, key in TOPIC_DEFAULTS.items()
+    ]
+    facts = broker_configs(context.broker.settings, context.broker.identity.node_id, context.endpoint)
+    return changeable + [
+        shown.fact(fact.name, fact.type, fact.value, _STATIC_BROKER_CONFIG, fact.help) for fact in facts
+    ]
+
+
+def _check_is_this_broker(context: Context, name: str) -> None:
+    own_id = context.broker.identity.node_id
+    if name != str(own_id):
+        raise InvalidInput(f"this is broker {own_id}, not {name[:100]!r}", hint="ask that one for its configs")
+
+
+def _of_group(context: Context, shown: _Shown, group: Configured) -> list[DescribeConfigsResourceResult]:
+    own = context.broker.configs.own(group)
+    settings = context.broker.settings
+    inherited = {
+        "consumer.heartbeat.interval.ms": str(settings.group_consumer_heartbeat_interval),
+        "consumer.session.timeout.ms": str(settings.group_consumer_session_timeout),
+    }
+    found = []
+    for name, key in GROUP_CONFIG_KEYS.items():
+        value = inherited[name]
+        source = _DEFAULT_CONFIG if value == key.default else _STATIC_BROKER_CONFIG
+        synonyms = [DescribeConfigsSynonym(name=name, value=value, source=source)]
+        if name in own:
+            synonyms.insert(0, DescribeConfigsSynonym(name=name, value=own[name], source=_GROUP_CONFIG))
+        found.append(shown.config(key, synonyms))
+    return found

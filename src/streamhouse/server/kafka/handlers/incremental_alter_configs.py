@@ -1,16 +1,22 @@
-"""IncrementalAlterConfigs (44), versions 0 and 1: sets, deletes, appends to and subtracts from a topic's configs."""
+"""IncrementalAlterConfigs (44), versions 0 and 1: sets, deletes, appends to and subtracts from the configs of a topic,
+of a broker, of all brokers, or of a group.
+
+Those of brokers and groups are kept in the metadata store, for every node and across restarts. What a node was given by
+flag or variable wins over them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
 
-from streamhouse.model.config_key import ConfigType
+from streamhouse.broker.dynamic_configs import changeable
+from streamhouse.metadata.configs import Configured
+from streamhouse.model.config_key import ConfigKey, ConfigType
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 from streamhouse.model.topic import CONFIG_KEYS, Topic, unknown_config
+from streamhouse.server.kafka.config_resources import ResourceType, configured
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.handlers.alter_configs import topic_to_configure
 from streamhouse.server.kafka.partitions import TopicLookup
 from streamhouse.wire.kafka.messages import incremental_alter_configs as messages
 from streamhouse.wire.kafka.messages.incremental_alter_configs import (
@@ -40,9 +46,14 @@ async def _alter(
 ) -> AlterConfigsResourceResponse:
     code, message = 0, None
     try:
-        topic = await topic_to_configure(lookup, resource.resource_type, resource.resource_name)
-        change = partial(_change, context, topic, resource.configs)
-        await context.broker.topics.change_config(topic, change, validate_only=validate_only)
+        if resource.resource_type == ResourceType.TOPIC:
+            topic = await lookup.get(resource.resource_name)
+            change = partial(_change, context, topic, resource.configs)
+            await context.broker.topics.change_config(topic, change, validate_only=validate_only)
+        else:
+            whose = configured(context.broker, resource.resource_type, resource.resource_name)
+            changes = partial(_changes, context, whose, resource.configs)
+            await context.broker.configs.change(whose, changes, validate_only=validate_only)
     except StreamHouseError as problem:
         code, message = code_of(problem), str(problem)
     return AlterConfigsResourceResponse(
@@ -58,23 +69,36 @@ def _change(
 ) -> dict[str, str]:
     changed: dict[str, str | None] = dict(config)
     for change in changes:
-        changed[change.name] = _changed(context, topic, changed.get(change.name), change)
+        key = CONFIG_KEYS.get(change.name)
+        if key is None:
+            raise unknown_config(change.name)
+        current = changed.get(change.name) or context.broker.topics.config_of(topic)[change.name]
+        changed[change.name] = _changed(key, current, change)
     return {name: value for name, value in changed.items() if value is not None}
 
 
-def _changed(context: Context, topic: Topic, current: str | None, change: AlterableConfig) -> str | None:
-    key = CONFIG_KEYS.get(change.name)
-    if key is None:
-        raise unknown_config(change.name)
+def _changes(
+    context: Context, whose: Configured, asked: list[AlterableConfig], own: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Of a broker or a group: what is to be stored, None where it is to be removed."""
+    changes: dict[str, str | None] = {}
+    for change in asked:
+        key = changeable(whose.kind, change.name)
+        current = changes.get(change.name) or own.get(change.name) or context.broker.configs.inherited(whose, key)
+        changes[change.name] = _changed(key, current, change)
+    return changes
+
+
+def _changed(key: ConfigKey, current: str, change: AlterableConfig) -> str | None:
     if change.config_operation == _DELETE:
         return None
     if change.value is None:
-        raise InvalidConfig(f"topic config {change.name!r} has no value")
+        raise InvalidConfig(f"config {change.name!r} has no value")
     if change.config_operation == _SET:
         return change.value
     if change.config_operation not in (_APPEND, _SUBTRACT) or key.type is not ConfigType.LIST:
         raise InvalidConfig(f"operation {change.config_operation} does not apply to {change.name!r}")
-    items = (current or context.broker.topics.config_of(topic)[change.name]).split(",")
+    items = current.split(",")
     changes = [item.strip() for item in change.value.split(",")]
     if change.config_operation == _APPEND:
         items += [item for item in changes if item not in items]

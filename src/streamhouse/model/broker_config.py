@@ -1,0 +1,74 @@
+"""A broker's configs as Kafka spells them, where they are the defaults of topic configs; and the configs of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from streamhouse.model.config_key import INT32_MAX, ConfigKey, ConfigType, integer
+from streamhouse.model.topic import CONFIG_KEYS
+
+_SPELLINGS = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.type": "compression.type",
+    "compression.zstd.level": "compression.zstd.level",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+"""A topic config, and what Kafka calls the broker's default for it."""
+
+TOPIC_DEFAULTS: Mapping[str, ConfigKey] = MappingProxyType(
+    {_SPELLINGS[name]: CONFIG_KEYS[name] for name in sorted(_SPELLINGS, key=lambda name: _SPELLINGS[name])}
+)
+"""The topic config that a broker config is the default of, by the broker's spelling."""
+
+
+def broker_spelling(topic_config: str) -> str:
+    """Ours have one name wherever they stand."""
+    return _SPELLINGS.get(topic_config, topic_config)
+
+
+GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
+    {
+        key.name: key
+        for key in (
+            ConfigKey(
+                name="consumer.heartbeat.interval.ms",
+                type=ConfigType.INT,
+                default="5000",
+                check=integer(1, INT32_MAX),
+                help="how often the members of a group with the consumer protocol are to beat",
+            ),
+            ConfigKey(
+                name="consumer.session.timeout.ms",
+                type=ConfigType.INT,
+                default="45000",
+                check=integer(1, INT32_MAX),
+                help="the silence that ends a membership of a group with the consumer protocol",
+            ),
+        )
+    }
+)

@@ -1,0 +1,187 @@
+"""What operators' tools ask and a node without replicas, quotas and transactions answers: what is true, and little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from log_parts.batches import real
+from log_parts.kafka import PRODUCE_VERSION, Kafka, produce_request
+from streamhouse.testing import Broker
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import (
+    alter_partition_reassignments,
+    describe_client_quotas,
+    describe_configs,
+    describe_producers,
+    describe_quorum,
+    describe_transactions,
+    describe_user_scram_credentials,
+    elect_leaders,
+    list_config_resources,
+    list_partition_reassignments,
+    list_transactions,
+    produce,
+)
+
+ALL_TYPES = {2, 4, 8, 16, 32}
+
+
+def node_id_of(broker: Broker) -> int:
+    return broker.node.broker.identity.node_id
+
+
+@pytest.mark.parametrize("topics", [None, [("a", [0])]])
+def test_no_reassignment_is_ever_under_way(kafka: Kafka, topics: Any) -> None:
+    asked = topics and [
+        list_partition_reassignments.ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
+        for name, indexes in topics
+    ]
+
+    answer = kafka.call(
+        list_partition_reassignments, list_partition_reassignments.ListPartitionReassignmentsRequest(topics=asked), 0
+    )
+
+    assert (answer.error_code, answer.error_message, answer.topics) == (0, None, [])
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_partition_is_reassigned_to_its_leader_and_to_nobody_else(
+    broker: Broker, kafka: Kafka, topic: str, version: int
+) -> None:
+    wanted = {0: [node_id_of(broker)], 1: [99], 2: None, 3: [1]}
+
+    def codes(name: str, partitions: dict[int, list[int] | None]) -> list[int]:
+        asked = [
+            alter_partition_reassignments.ReassignablePartition(partition_index=index, replicas=replicas)
+            for index, replicas in partitions.items()
+        ]
+        request = alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+            topics=[alter_partition_reassignments.ReassignableTopic(name=name, partitions=asked)]
+        )
+        (answer,) = kafka.call(alter_partition_reassignments, request, version).responses
+        return [each.error_code for each in answer.partitions]
+
+    assert codes(topic, wanted) == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert codes(topic, {1: None}) == [ErrorCode.NO_REASSIGNMENT_IN_PROGRESS]
+    assert codes("no-such-topic", {0: [1]}) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_no_election_is_needed(kafka: Kafka, topic: str, version: int) -> None:
+    named = [
+        elect_leaders.TopicPartitions(topic=topic, partitions=[0, 1, 7]),
+        elect_leaders.TopicPartitions(topic="no-such-topic", partitions=[0]),
+    ]
+
+    answer = kafka.call(elect_leaders, elect_leaders.ElectLeadersRequest(topic_partitions=named), version)
+    of_all = kafka.call(elect_leaders, elect_leaders.ElectLeadersRequest(topic_partitions=None), version)
+
+    assert [
+        [each.error_code for each in of_topic.partition_result] for of_topic in answer.replica_election_results
+    ] == [
+        [ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+        [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+    ]
+    assert (of_all.error_code, of_all.replica_election_results) == (0, [])
+
+
+def test_idempotent_producers_are_described(kafka: Kafka, topic: str) -> None:
+    batch = real(b"a", b"b", producer=(42, 3, 0))
+    kafka.call(produce, produce_request(topic, batch), PRODUCE_VERSION)
+    asked = [
+        describe_producers.TopicRequest(name=topic, partition_indexes=[0, 1, 9]),
+        describe_producers.TopicRequest(name="no-such-topic", partition_indexes=[0]),
+    ]
+
+    here, elsewhere = kafka.call(
+        describe_producers, describe_producers.DescribeProducersRequest(topics=asked), 0
+    ).topics
+
+    with_one, without, missing = here.partitions
+    (producer,) = with_one.active_producers
+    assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (42, 3, 1)
+    assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (-1, -1)
+    assert producer.last_timestamp > 0
+    assert (without.error_code, without.active_producers) == (0, [])
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert elsewhere.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_quorum_is_the_controller_alone(broker: Broker, kafka: Kafka, version: int) -> None:
+    def asked(topic: str) -> Any:
+        wanted = describe_quorum.TopicData(topic_name=topic, partitions=[describe_quorum.PartitionData()])
+        return kafka.call(describe_quorum, describe_quorum.DescribeQuorumRequest(topics=[wanted]), version)
+
+    answer = asked("__cluster_metadata")
+    (partition,) = answer.topics[0].partitions
+
+    assert (answer.error_code, partition.error_code, partition.leader_id) == (0, 0, node_id_of(broker))
+    assert [voter.replica_id for voter in partition.current_voters] == [node_id_of(broker)]
+    assert partition.observers == []
+    if version == 2:
+        (node,) = answer.nodes
+        assert f"{node.listeners[0].host}:{node.listeners[0].port}" == broker.bootstrap
+    assert asked("other").topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_nobody_has_a_quota_a_password_or_a_transaction(kafka: Kafka) -> None:
+    quotas = kafka.call(describe_client_quotas, describe_client_quotas.DescribeClientQuotasRequest(), 1)
+    users = kafka.call(
+        describe_user_scram_credentials,
+        describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None),
+        0,
+    )
+    user = kafka.call(
+        describe_user_scram_credentials,
+        describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
+            users=[describe_user_scram_credentials.UserName(name="alice")]
+        ),
+        0,
+    )
+    transactions = kafka.call(list_transactions, list_transactions.ListTransactionsRequest(), 2)
+    transaction = kafka.call(
+        describe_transactions, describe_transactions.DescribeTransactionsRequest(transactional_ids=["t"]), 0
+    )
+
+    assert (quotas.error_code, quotas.entries) == (0, [])
+    assert (users.error_code, users.results) == (0, [])
+    assert [(each.user, each.error_code) for each in user.results] == [("alice", ErrorCode.RESOURCE_NOT_FOUND)]
+    assert (transactions.error_code, transactions.transaction_states) == (0, [])
+    assert [each.error_code for each in transaction.transaction_states] == [ErrorCode.TRANSACTIONAL_ID_NOT_FOUND]
+
+
+def test_resources_with_configs_are_listed_by_their_type(broker: Broker, kafka: Kafka, topic: str) -> None:
+    def listed(*types: int, version: int = 1) -> Any:
+        request = list_config_resources.ListConfigResourcesRequest(resource_types=list(types))
+        return kafka.call(list_config_resources, request, version)
+
+    everything = {(each.resource_type, each.resource_name) for each in listed().config_resources}
+    assert everything >= {(2, topic), (4, str(node_id_of(broker))), (8, str(node_id_of(broker)))}
+    assert {kind for kind, _ in everything} <= ALL_TYPES
+    assert {each.resource_type for each in listed(4).config_resources} == {4}
+    assert listed(16).config_resources == []
+    assert listed(2, 99).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert listed(version=0).config_resources == []
+
+
+@pytest.mark.parametrize(("kind", "name", "told"), [(16, "any", {}), (8, "node", {"root": "INFO"})])
+def test_loggers_and_client_metrics_have_what_there_is(
+    broker: Broker, kafka: Kafka, kind: int, name: str, told: dict[str, str]
+) -> None:
+    asked = describe_configs.DescribeConfigsResource(
+        resource_type=kind,
+        resource_name=str(node_id_of(broker)) if name == "node" else name,
+        configuration_keys=None,
+    )
+
+    (answer,) = kafka.call(describe_configs, describe_configs.DescribeConfigsRequest(resources=[asked]), 4).results
+
+    assert (answer.error_code, {each.name: each.value for each in answer.configs}) == (0, told)
