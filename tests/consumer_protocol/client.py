@@ -15,7 +15,7 @@ from streamhouse.core.groups.consumer_heartbeat import (
     HeartbeatRequest,
     TopicIdPartition,
 )
-from streamhouse.core.groups.outcome import GroupError
+from streamhouse.core.groups.outcome import GroupError, Refusal
 
 REBALANCE_TIMEOUT_MS = 30_000
 
@@ -68,10 +68,10 @@ class Client:
         self.names, self.regex = names, regex
         self.announces = True
 
-    def hear(self, request: HeartbeatRequest, reply: HeartbeatReply | GroupError) -> None:
+    def hear(self, request: HeartbeatRequest, reply: HeartbeatReply | GroupError | Refusal) -> None:
         """Take the answer to the newest heartbeat."""
-        if isinstance(reply, GroupError):
-            self._refused(reply)
+        if not isinstance(reply, HeartbeatReply):
+            self._refused(reply.error if isinstance(reply, Refusal) else reply)
             return
         self.epoch = reply.member_epoch
         self.epochs_seen.append(reply.member_epoch)

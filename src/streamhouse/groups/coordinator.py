@@ -32,7 +32,7 @@ from streamhouse.core.groups.consumer_heartbeat import (
 )
 from streamhouse.core.groups.consumer_snapshot import ConsumerGroupDescription
 from streamhouse.core.groups.consumer_target import Topics
-from streamhouse.core.groups.outcome import GroupError
+from streamhouse.core.groups.outcome import GroupError, Refusal
 from streamhouse.groups.coordination import Coordination
 from streamhouse.groups.group import Group
 from streamhouse.groups.shard import LeasedShard
@@ -218,13 +218,15 @@ class GroupCoordinator:
 
     # --- the consumer protocol ---
 
-    async def consumer_heartbeat(self, group_id: str, request: HeartbeatRequest) -> HeartbeatReply | GroupError:
+    async def consumer_heartbeat(
+        self, group_id: str, request: HeartbeatRequest
+    ) -> HeartbeatReply | GroupError | Refusal:
         joins = request.member_epoch == JOIN_EPOCH
         group = self._find_or_open(group_id) if joins else self._find(group_id)
         if isinstance(group, GroupError):
             return group
 
-        async def decide() -> HeartbeatReply | GroupError:
+        async def decide() -> HeartbeatReply | GroupError | Refusal:
             if joins:
                 refusal = join_refusal(joining=GroupKind.CONSUMER, existing=group.kind, has_members=group.has_members)
                 if refusal is not None:

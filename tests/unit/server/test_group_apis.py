@@ -242,6 +242,21 @@ def test_a_member_of_the_newer_protocol_is_assigned_here(kafka: Kafka, group: st
     assert other.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_who_subscribes_by_a_pattern_that_is_none_hears_what_is_wrong_with_it(kafka: Kafka, group: str) -> None:
+    def subscribe(pattern: str) -> tuple[int, str | None]:
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id="m", rebalance_timeout_ms=10_000, subscribed_topic_regex=pattern
+        )
+        answer = kafka.call(consumer_group_heartbeat, request, 1)
+        return answer.error_code, answer.error_message
+
+    assert subscribe(r"orders\p{Klingon}") == (
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        r"the topic pattern 'orders\p{Klingon}' has an unknown Unicode class '\p{Klingon}' at character 7",
+    )
+    assert subscribe(r"\Qorders.\E\pL+") == (ErrorCode.NONE, None)
+
+
 def test_who_joins_with_the_newer_protocol_hears_that_classic_members_are_there(kafka: Kafka, group: str) -> None:
     member_of(kafka, group)
     request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(

@@ -40,7 +40,7 @@ from streamhouse.core.groups.consumer_target import (
     preferred_assignor,
     resolve_subscriptions,
 )
-from streamhouse.core.groups.outcome import GroupError
+from streamhouse.core.groups.outcome import GroupError, Refusal
 from streamhouse.model.errors import InvalidInput
 
 
@@ -108,8 +108,9 @@ class ConsumerGroup:
         if isinstance(before, GroupError):
             return Decision(before, False)
         told = before.told(request)
-        if not self._understands(told):
-            return Decision(GroupError.INVALID_REGULAR_EXPRESSION, False)
+        problem = self._pattern_problem(told)
+        if problem is not None:
+            return Decision(Refusal(GroupError.INVALID_REGULAR_EXPRESSION, problem), False)
 
         was_known = before.member_id in self._roster.members
         if not was_known:
@@ -134,14 +135,14 @@ class ConsumerGroup:
             return GroupError.UNSUPPORTED_ASSIGNOR
         return request.refusal()
 
-    def _understands(self, member: ConsumerMember) -> bool:
+    def _pattern_problem(self, member: ConsumerMember) -> str | None:
         if member.subscribed_topic_regex is None:
-            return True
+            return None
         try:
             self._patterns.compiled(member.subscribed_topic_regex)
-        except InvalidInput:
-            return False
-        return True
+        except InvalidInput as problem:
+            return problem.message
+        return None
 
     def _find(self, request: HeartbeatRequest) -> ConsumerMember | GroupError:
         """The member that a heartbeat is of: one that is here, one that comes back, or one that joins."""

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from streamhouse.core.groups.assignors.assignment import Partition
-from streamhouse.core.groups.outcome import GroupError
+from streamhouse.core.groups.outcome import GroupError, Refusal
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -78,5 +78,5 @@ class HeartbeatReply:
 class Decision(NamedTuple):
     """A heartbeat's answer; if `persist`, the group's state is stored before the answer is given."""
 
-    reply: HeartbeatReply | GroupError
+    reply: HeartbeatReply | GroupError | Refusal
     persist: bool

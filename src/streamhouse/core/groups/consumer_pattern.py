@@ -7,8 +7,10 @@ pattern at once, and remembers the sets of ways that it has met, so that a name 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum, auto
 from typing import assert_never
 
+from streamhouse.core.groups.consumer_pattern_classes import WORD_CHARACTERS
 from streamhouse.core.groups.consumer_pattern_syntax import (
     Anchor,
     Characters,
@@ -33,38 +35,63 @@ class TopicPattern:
     def __init__(self, text: str) -> None:
         self.text = text
         self._automaton = _Automaton(parse_pattern(text))
-        self._seen: dict[frozenset[int], _Ways] = {}
-        self._root = self._ways(self._automaton.initial)
+        self._seen: dict[tuple[frozenset[int], _Last], _Ways] = {}
+        self._root = self._ways(self._automaton.initial, _Last.NOTHING)
 
     def matches(self, name: str) -> bool:
         ways = self._root
         for character in name:
             following = ways.after.get(character)
             if following is None:
-                following = self._ways(self._automaton.read(ways.states, character))
+                states = self._automaton.read(ways.states, ways.last, character)
+                following = self._ways(states, _kind(character))
                 ways.after[character] = following
             ways = following
         return ways.accepting
 
-    def _ways(self, states: frozenset[int]) -> _Ways:
-        known = self._seen.get(states)
+    def _ways(self, states: frozenset[int], last: _Last) -> _Ways:
+        known = self._seen.get((states, last))
         if known is not None:
             return known
         if len(self._seen) >= MAX_REMEMBERED:  # forget rather than grow: the limit on what one pattern can cost
             self._seen.clear()
-            self._root = _Ways(self._automaton, self._automaton.initial)
-        ways = self._seen[states] = _Ways(self._automaton, states)
+            self._root = _Ways(self._automaton, self._automaton.initial, _Last.NOTHING)
+        ways = self._seen[states, last] = _Ways(self._automaton, states, last)
         return ways
+
+
+class _Last(Enum):
+    """What was read last, as far as an anchor asks."""
+
+    NOTHING = auto()
+    WORD = auto()
+    OTHER = auto()
+
+
+def _kind(character: str) -> _Last:
+    return _Last.WORD if character in WORD_CHARACTERS else _Last.OTHER
+
+
+def _anchors(last: _Last, following: _Last) -> frozenset[Anchor]:
+    """Those that hold between two characters, or before the first or after the last."""
+    at_border = (last is _Last.WORD) != (following is _Last.WORD)
+    holding = {Anchor.WORD_BOUNDARY if at_border else Anchor.NO_WORD_BOUNDARY}
+    if last is _Last.NOTHING:
+        holding.add(Anchor.START)
+    if following is _Last.NOTHING:
+        holding.add(Anchor.END)
+    return frozenset(holding)
 
 
 class _Ways:
     """All states that the characters read so far can have led to, and where each next character leads."""
 
-    __slots__ = ("accepting", "after", "states")
+    __slots__ = ("accepting", "after", "last", "states")
 
-    def __init__(self, automaton: _Automaton, states: frozenset[int]) -> None:
+    def __init__(self, automaton: _Automaton, states: frozenset[int], last: _Last) -> None:
         self.states = states
-        self.accepting = automaton.accepts(states)
+        self.last = last
+        self.accepting = automaton.accepts(states, last)
         self.after: dict[str, _Ways] = {}
 
 
@@ -75,32 +102,33 @@ class _Automaton:
         self._accepted: list[frozenset[str] | Anchor | None] = [frozenset()]
         self._next: list[tuple[int, ...]] = [()]
         self._work = 0
-        self.initial = self._reach((self._emit(pattern, _MATCH),), Anchor.START)
+        self.initial = frozenset((self._emit(pattern, _MATCH),))
 
-    def read(self, states: frozenset[int], character: str) -> frozenset[int]:
+    def read(self, states: frozenset[int], last: _Last, character: str) -> frozenset[int]:
+        """Where the character leads from these states, which are as the one before it left them."""
         stepped: list[int] = []
-        for state in states:
+        for state in self._reach(states, _anchors(last, _kind(character))):
             accepted = self._accepted[state]
             if isinstance(accepted, frozenset) and character in accepted:
                 stepped += self._next[state]
-        return self._reach(stepped, None)
+        return frozenset(stepped)
 
-    def accepts(self, states: frozenset[int]) -> bool:
-        return _MATCH in self._reach(states, Anchor.END)
+    def accepts(self, states: frozenset[int], last: _Last) -> bool:
+        return _MATCH in self._reach(states, _anchors(last, _Last.NOTHING))
 
-    def _reach(self, states: Iterable[int], here: Anchor | None) -> frozenset[int]:
-        """These states and those reached from them without reading, where anchors hold only `here`."""
+    def _reach(self, states: Iterable[int], holding: frozenset[Anchor]) -> set[int]:
+        """These states and those reached from them without reading, where these anchors hold."""
         reached = set(states)
         waiting = list(reached)
         while waiting:
             state = waiting.pop()
             condition = self._accepted[state]
-            if condition is None or (isinstance(condition, Anchor) and condition is here):
+            if condition is None or condition in holding:
                 for following in self._next[state]:
                     if following not in reached:
                         reached.add(following)
                         waiting.append(following)
-        return frozenset(reached)
+        return reached
 
     def _emit(self, node: Node, after: int) -> int:
         """Add the states of one part of the pattern; gives the state to enter it by."""

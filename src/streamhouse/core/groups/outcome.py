@@ -37,6 +37,14 @@ class GroupError(Enum):
     INVALID_REGULAR_EXPRESSION = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error that its name does not explain."""
+
+    error: GroupError
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[ReplyT]):
     """The reply to one waiting request; each ticket is answered exactly once."""

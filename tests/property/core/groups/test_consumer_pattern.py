@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from streamhouse.core.groups.consumer_pattern import TopicPattern
 from streamhouse.model.errors import InvalidInput
 
-_ATOMS = st.sampled_from(["a", "b", "B", "-", r"\.", ".", "[ab]", "[^a]", "[a-c_]", r"\d", r"\w", "^", "$", "1"])
+_ATOMS = st.sampled_from(
+    ["a", "b", "B", "-", r"\.", ".", "[ab]", "[^a]", "[a-c_]", r"\d", r"\w", "^", "$", "1", r"\b", r"\B"]
+)
 
 
 def _extend(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -41,7 +43,7 @@ def test_a_pattern_without_regard_to_case_takes_what_pythons_matcher_takes(patte
     assert TopicPattern(f"(?i){pattern}").matches(name) == (oracle.fullmatch(name) is not None)
 
 
-@given(text=st.text(r"ab1.*+?|()[]{}^$\-,:<>Pidwz", max_size=20), name=_NAMES)
+@given(text=st.text(r"ab1.*+?|()[]{}^$\-,:<>PpLQEidwzx", max_size=20), name=_NAMES)
 def test_any_text_is_a_pattern_or_is_refused(text: str, name: str) -> None:
     with contextlib.suppress(InvalidInput):
         assert TopicPattern(text).matches(name) in (True, False)

@@ -16,7 +16,7 @@ from streamhouse.core.groups.consumer_heartbeat import (
 )
 from streamhouse.core.groups.consumer_snapshot import ConsumerState, StoredConsumerGroup
 from streamhouse.core.groups.consumer_target import Topics
-from streamhouse.core.groups.outcome import GroupError
+from streamhouse.core.groups.outcome import GroupError, Refusal
 
 SESSION_MS = 45_000
 TOPICS: Topics = {"orders": topic(1, 4), "clicks": topic(2, 2)}
@@ -28,7 +28,7 @@ def orders(*partitions: int) -> tuple[TopicIdPartition, ...]:
 
 def beat(
     group: ConsumerGroup, client: Client, *, topics: Topics = TOPICS, now_ms: int = 0
-) -> HeartbeatReply | GroupError:
+) -> HeartbeatReply | GroupError | Refusal:
     """One heartbeat with its answer."""
     request = client.heartbeat()
     reply = group.heartbeat(request, topics, now_ms).reply
@@ -183,7 +183,10 @@ class TestRefusals:
         group = settled_group(a)
         before = group.stored()
         a.subscribe((), regex)
-        assert beat(group, a) is GroupError.INVALID_REGULAR_EXPRESSION
+        refused = beat(group, a)
+        assert isinstance(refused, Refusal)
+        assert refused.error is GroupError.INVALID_REGULAR_EXPRESSION
+        assert "topic pattern" in refused.reason
         assert group.stored() == before
 
     def test_an_epoch_from_the_future_is_fenced(self) -> None:

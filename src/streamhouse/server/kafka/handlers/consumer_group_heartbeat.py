@@ -8,7 +8,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from streamhouse.core.groups.consumer_heartbeat import HeartbeatRequest, TopicIdPartition
-from streamhouse.core.groups.outcome import GroupError
+from streamhouse.core.groups.outcome import GroupError, Refusal
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.runtime.entropy import new_uuid
 from streamhouse.server.kafka.context import Context
@@ -51,6 +51,8 @@ async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Co
         )
     except StreamHouseError as problem:
         return _refused(coordinator_code(problem), str(problem))
+    if isinstance(reply, Refusal):
+        return _refused(group_code(reply.error), reply.reason)
     if isinstance(reply, GroupError):
         return _refused(group_code(reply), _REASONS.get(reply))
     return ConsumerGroupHeartbeatResponse(
