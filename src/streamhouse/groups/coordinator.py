@@ -179,8 +179,13 @@ class GroupCoordinator:
 
         async def decide() -> asyncio.Future[Any]:
             machine = group.machine
-            if not isinstance(machine, ClassicGroup):
-                return _answered(LeaveReply(error=member_refusal(asking=GroupKind.CLASSIC, existing=group.kind)))
+            if isinstance(machine, ConsumerGroup):
+                left = machine.leave(members, group.now_ms)
+                if any(one.error is None for one in left):
+                    await group.store()
+                return _answered(LeaveReply(members=left))
+            if machine is None:
+                return _answered(LeaveReply(error=GroupError.UNKNOWN_MEMBER_ID))
             ticket, answer = group.expect(LeaveReply(error=GroupError.NOT_COORDINATOR))
             await group.settle(machine.leave(ticket, members, group.now_ms))
             return answer

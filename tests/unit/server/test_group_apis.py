@@ -242,6 +242,43 @@ def test_a_member_of_the_newer_protocol_is_assigned_here(kafka: Kafka, group: st
     assert other.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
+@pytest.mark.parametrize("version", versions(leave_group))
+def test_an_administrator_removes_members_of_the_newer_protocol(kafka: Kafka, group: str, version: int) -> None:
+    for member_id, instance_id in (("a", None), ("b", "i"), ("c", None)):
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            instance_id=instance_id,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_names=["t"],
+            topic_partitions=[],
+        )
+        assert kafka.call(consumer_group_heartbeat, request, 1).error_code == ErrorCode.NONE
+
+    batched = version >= 3
+    named = [("a", None), ("", "i"), ("nobody", None)] if batched else [("a", None)]
+    answer = kafka.call(
+        leave_group,
+        leave_group.LeaveGroupRequest(
+            group_id=group,
+            member_id="" if batched else "a",
+            members=[leave_group.MemberIdentity(member_id=one, group_instance_id=i) for one, i in named if batched],
+        ),
+        version,
+    )
+    assert answer.error_code == ErrorCode.NONE
+    if batched:
+        assert [(one.member_id, one.group_instance_id, one.error_code) for one in answer.members] == [
+            ("a", None, ErrorCode.NONE),
+            ("", "i", ErrorCode.NONE),
+            ("nobody", None, ErrorCode.UNKNOWN_MEMBER_ID),
+        ]
+    described = kafka.call(
+        consumer_group_describe, consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[group]), 0
+    )
+    assert [member.member_id for member in described.groups[0].members] == (["c"] if batched else ["b", "c"])
+
+
 def test_who_subscribes_by_a_pattern_that_is_none_hears_what_is_wrong_with_it(kafka: Kafka, group: str) -> None:
     def subscribe(pattern: str) -> tuple[int, str | None]:
         request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(

@@ -9,9 +9,10 @@ after it gave up waiting for the answer to the last: a report of owned partition
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from streamhouse.core.groups.classic_messages import LeavingMember, LeftMember
 from streamhouse.core.groups.consumer_heartbeat import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -231,11 +232,20 @@ class ConsumerGroup:
         )
         return Decision(reply, True)
 
-    def leave(self, member_id: str, now_ms: int) -> GroupError | None:
-        """Remove a member for whoever speaks for it: an administrator, or a connection that ended."""
-        if member_id not in self._roster.members:
-            return GroupError.UNKNOWN_MEMBER_ID
-        self._remove([member_id], now_ms)
+    def leave(self, leaving: Sequence[LeavingMember], now_ms: int) -> tuple[LeftMember, ...]:
+        """An administrator removes members, all in one step."""
+        left = tuple(
+            LeftMember(member_id=one.member_id, instance_id=one.instance_id, error=self._let_go(one)) for one in leaving
+        )
+        if any(one.error is None for one in left):
+            self._members_left(now_ms)
+        return left
+
+    def _let_go(self, leaving: LeavingMember) -> GroupError | None:
+        member = self._roster.find(leaving.member_id, leaving.instance_id)
+        if isinstance(member, GroupError):
+            return member
+        self._forget(member.member_id)
         return None
 
     def delete(self) -> GroupError | None:
@@ -294,6 +304,9 @@ class ConsumerGroup:
     def _remove(self, member_ids: Iterable[str], now_ms: int) -> None:
         for member_id in member_ids:
             self._forget(member_id)
+        self._members_left(now_ms)
+
+    def _members_left(self, now_ms: int) -> None:
         self.group_epoch += 1
         if not self._roster.members:
             self._target = TargetAssignment(epoch=self.group_epoch)

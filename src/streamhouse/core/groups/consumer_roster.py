@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from streamhouse.core.groups.consumer_heartbeat import TopicIdPartition
 from streamhouse.core.groups.consumer_member import ConsumerMember, MemberState
+from streamhouse.core.groups.outcome import GroupError
 
 
 class ConsumerRoster:
@@ -26,6 +27,15 @@ class ConsumerRoster:
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         member_id = None if instance_id is None else self._instances.get(instance_id)
         return None if member_id is None else self._members[member_id]
+
+    def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | GroupError:
+        """The member that is named so; a static one may be named by its instance id alone."""
+        if instance_id is None:
+            return self._members.get(member_id) or GroupError.UNKNOWN_MEMBER_ID
+        holder = self.static_member(instance_id)
+        if holder is None:
+            return GroupError.UNKNOWN_MEMBER_ID
+        return holder if member_id in ("", holder.member_id) else GroupError.FENCED_INSTANCE_ID
 
     def is_held_by_another(self, partition: TopicIdPartition, member_id: str) -> bool:
         return self._holders.get(partition, member_id) != member_id

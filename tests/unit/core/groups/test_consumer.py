@@ -7,6 +7,7 @@ import pytest
 
 from consumer_protocol.client import REBALANCE_TIMEOUT_MS, Client
 from consumer_protocol.rules import check_one_owner, check_settled, topic
+from streamhouse.core.groups.classic_messages import LeavingMember, LeftMember
 from streamhouse.core.groups.consumer import ConsumerGroup
 from streamhouse.core.groups.consumer_heartbeat import (
     ConsumerLimits,
@@ -46,6 +47,11 @@ def consumer(member_id: str, *names: str, instance_id: str | None = None, regex:
     return Client(
         member_id=member_id, names=names or (() if regex else ("orders",)), instance_id=instance_id, regex=regex
     )
+
+
+def remove(group: ConsumerGroup, member_id: str, now_ms: int = 0) -> GroupError | None:
+    (left,) = group.leave([LeavingMember(member_id=member_id)], now_ms)
+    return left.error
 
 
 def settled_group(*clients: Client) -> ConsumerGroup:
@@ -198,7 +204,7 @@ class TestRefusals:
     def test_one_epoch_back_is_accepted_if_the_member_owns_no_more_than_its_assignment(self) -> None:
         a, b = consumer("a"), consumer("b")
         group = settled_group(a, b)
-        group.leave("b", 0)
+        remove(group, "b")
         known_epoch, known = a.epoch, a.owned
         group.heartbeat(a.heartbeat(), TOPICS, 0)  # the answer, with everything and a new epoch, is lost
         stranger = frozenset({(TOPICS["clicks"].topic_id, 0)})
@@ -285,11 +291,39 @@ class TestLeavingAndTimeOuts:
     def test_when_the_last_member_leaves_the_group_is_empty_and_its_epochs_agree(self) -> None:
         a = consumer("a")
         group = settled_group(a)
-        assert group.leave("a", 7_000) is None
+        assert remove(group, "a", now_ms=7_000) is None
         assert (group.state, group.state_since_ms) == (ConsumerState.EMPTY, 7_000)
         assert group.assignment_epoch == group.group_epoch == 2
         assert group.next_deadline_ms() is None
-        assert group.leave("a", 7_000) is GroupError.UNKNOWN_MEMBER_ID
+        assert remove(group, "a", now_ms=7_000) is GroupError.UNKNOWN_MEMBER_ID
+
+    def test_several_are_removed_in_one_step_and_each_is_answered(self) -> None:
+        a, b, c, d = consumer("a"), consumer("b", instance_id="i"), consumer("c", instance_id="j"), consumer("d")
+        group = settled_group(a, b, c, d)
+        epoch = group.group_epoch
+        leaving = [
+            LeavingMember(member_id="a"),
+            LeavingMember(member_id="", instance_id="i"),
+            LeavingMember(member_id="c", instance_id="j"),
+            LeavingMember(member_id="a"),
+            LeavingMember(member_id=""),
+            LeavingMember(member_id="d", instance_id="k"),
+        ]
+        errors = [None, None, None, *[GroupError.UNKNOWN_MEMBER_ID] * 3]
+        assert group.leave(leaving, 0) == tuple(
+            LeftMember(member_id=one.member_id, instance_id=one.instance_id, error=error)
+            for one, error in zip(leaving, errors, strict=True)
+        )
+        assert [member.member_id for member in group.stored().members] == ["d"]
+        assert group.group_epoch == epoch + 1
+        assert set(told(group, d).assignment or ()) == set(orders(0, 1, 2, 3))
+        assert beat(group, a) is GroupError.UNKNOWN_MEMBER_ID
+
+    def test_a_former_life_of_a_static_member_cannot_be_removed_under_its_name(self) -> None:
+        group = settled_group(consumer("b", instance_id="i"))
+        (left,) = group.leave([LeavingMember(member_id="a", instance_id="i")], 0)
+        assert left.error is GroupError.FENCED_INSTANCE_ID
+        assert group.group_epoch == 1
 
 
 class TestStaticMembers:
@@ -436,7 +470,7 @@ class TestOffsetChecks:
         a = consumer("a")
         group = settled_group(a)
         assert group.check_commit("", -1) is GroupError.UNKNOWN_MEMBER_ID
-        group.leave("a", 0)
+        remove(group, "a")
         assert group.check_commit("", -1) is None
 
     def test_a_static_member_that_is_away_cannot_commit(self) -> None:

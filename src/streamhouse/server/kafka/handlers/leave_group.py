@@ -1,4 +1,4 @@
-"""LeaveGroup (13), versions 0 to 5: one member, or since version 3 several."""
+"""LeaveGroup (13), versions 0 to 5: one member, or since version 3 several, of either protocol."""
 
 from __future__ import annotations
 
