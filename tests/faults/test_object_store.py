@@ -19,6 +19,7 @@ from node.wait import HUNG_SECONDS, eventually
 from services.seaweed import S3Bucket, SeaweedServer
 
 MIB = 2**20
+REQUEST_TIMED_OUT = 7
 
 
 @pytest.fixture
@@ -140,6 +141,34 @@ def test_a_producer_faster_than_the_store_is_held_back_and_memory_stays_bounded(
             assert raw.list_offset("flood", -1).offset == flood.sent
         eventually(lambda: committed_records(storage, "flood") == flood.sent, "the flood in the object store")
         assert_rows_and_objects_agree(storage)
+
+
+def test_a_store_that_hangs_holds_up_a_connection_for_as_long_as_the_request_says(
+    data_dir: Path, proxy: S3Proxy, storage: ServiceStorage
+) -> None:
+    """And not what is behind it for ever: another topic's records, which are on the disk, and a question. The batch
+    keeps its place, and its repeat gets its offset."""
+    with Node(data_dir, *BRISK, *storage.options) as node, RawConnection(node.address) as raw:
+        create_topic(node.bootstrap, "remote", 1, streamhouse_durability="object")
+        create_topic(node.bootstrap, "local", 1, streamhouse_durability="wal")
+        producer_id = raw.init_producer_id().producer_id
+        batches = [
+            build_batch(b"%d" % number, producer_id=producer_id, producer_epoch=0, sequence=number)
+            for number in range(3)
+        ]
+        assert raw.produce("remote", batches[0]).base_offset == 0
+        proxy.fail_all(Fault.HANG)
+        raw.send(produce_request("remote", batches[1], timeout_ms=1_000))
+        raw.send(produce_request("local", build_batch(b"local")))
+        timed_out, stored = (
+            raw.receive(ProduceResponse, PRODUCE_VERSION).responses[0].partition_responses[0] for _ in range(2)
+        )
+        assert (timed_out.error_code, timed_out.base_offset) == (REQUEST_TIMED_OUT, -1)
+        assert (stored.error_code, stored.base_offset) == (0, 0)
+        assert raw.metadata("remote").topics[0].error_code == 0
+        proxy.heal()
+        assert [raw.produce("remote", batch).base_offset for batch in (batches[1], batches[2])] == [1, 2]
+        assert read_values(raw.fetch("remote", 0).records) == {0: b"0", 1: b"1", 2: b"2"}
 
 
 class Flood:

@@ -138,14 +138,20 @@ class RawConnection:
 
 
 def produce_request(
-    topic: str, batch: bytes, *, partition: int = 0, acks: int = -1, version: int = PRODUCE_VERSION
+    topic: str,
+    batch: bytes,
+    *,
+    partition: int = 0,
+    acks: int = -1,
+    timeout_ms: int = 30_000,
+    version: int = PRODUCE_VERSION,
 ) -> ProduceRequest:
     topics = ProduceRequest.TopicProduceData
     return ProduceRequest(
         version=version,
         transactional_id=None,
         acks=acks,
-        timeout_ms=30_000,
+        timeout_ms=timeout_ms,
         topic_data=[
             topics(name=topic, partition_data=[topics.PartitionProduceData(index=partition, records=bytes(batch))])
         ],

@@ -139,6 +139,7 @@ def general(frame: bytes) -> tuple[object, ...] | None:
         header.api_version,
         header.correlation_id,
         request.acks,
+        request.timeout_ms,
         key,
         data.index,
         bytes(data.records),
@@ -152,8 +153,8 @@ def scanned(frame: bytes, before: bytes = b"", after: bytes = b"") -> tuple[obje
     found = scan(buffer, len(before), len(before) + len(frame))
     if found is None:
         return None
-    version, correlation_id, acks, topic, partition, start, end, header = found
-    return version, correlation_id, acks, topic, partition, bytes(buffer[start:end]), header
+    version, correlation_id, acks, timeout_ms, topic, partition, start, end, header = found
+    return version, correlation_id, acks, timeout_ms, topic, partition, bytes(buffer[start:end]), header
 
 
 @_examples

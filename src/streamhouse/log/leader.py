@@ -40,8 +40,12 @@ _CODECS = {
 }
 
 
+# Each repeat that waits takes memory and no buffer, and a client whose request has timed out sends another one.
+_MAX_REPEATS = 5_000
+
+
 class Acknowledgement(Protocol):
-    """Who appended a batch and wants to know."""
+    """Who appended a batch and wants to know. Neither call may raise: others are told after it."""
 
     def durable(self) -> None: ...
 
@@ -168,6 +172,8 @@ class PartitionLeader:
     def _repeat(self, repeated: ProducedBatch, acknowledgement: Acknowledgement) -> Appended:
         if repeated.end_offset <= self.high_watermark:
             acknowledgement.durable()
+        elif len(self._repeats) >= _MAX_REPEATS:
+            raise OutcomeUnknown(f"{self.topic}/{self.partition.partition} has it, and it is not durable yet")
         else:
             self._repeats.append((repeated.end_offset, acknowledgement))
         return repeated.base_offset, -1

@@ -49,6 +49,9 @@ class FrameHandler(Protocol):
     def frames_done(self) -> None:
         """All frames that had arrived were handed over."""
 
+    def time_passes(self) -> None:
+        """Called about once a second: whoever has waited for too long may be told."""
+
     def disconnected(self) -> None: ...
 
 
@@ -154,13 +157,13 @@ class Listener:
             self.take_turns(next(iter(self._writers)))
 
     def _watch(self) -> None:
-        """Close connections that are silent, or too slow with a request."""
+        """Close connections that are silent, or too slow with a request; let the others look at the time."""
         loop = asyncio.get_running_loop()
+        interval_s = min(1.0, self.request_timeout_s / 4, self.idle_timeout_s / 4)
+        self._watchdog = loop.call_later(interval_s, self._watch)
         now = loop.time()
         for connection in list(self.connections):
             connection.check_deadlines(now)
-        interval_s = min(1.0, self.request_timeout_s / 4, self.idle_timeout_s / 4)
-        self._watchdog = loop.call_later(interval_s, self._watch)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -320,6 +323,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def check_deadlines(self, now: float) -> None:
         listener = self._listener
+        if self._handler is not None:
+            self._handler.time_passes()
         if not self._writable and now - self._stuck_since > listener.idle_timeout_s:
             _log.info("%s: closing %s: it does not take its replies", listener.name, self.peer)
             self.abort()

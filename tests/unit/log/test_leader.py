@@ -11,6 +11,7 @@ from streamhouse.core.segment_roll import PACE_MS
 from streamhouse.format.batch import check_crc, iter_headers, read_header
 from streamhouse.format.compression import Codec
 from streamhouse.format.records import decode_records
+from streamhouse.log import leader
 from streamhouse.model.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -533,3 +534,18 @@ def test_who_waits_for_a_lease_that_ran_out_is_sent_on_and_the_batches_stay() ->
     partition.wal.sync()
     assert partition.leader.high_watermark == 1
     assert [type(heard) for heard in first.heard] == [OutcomeUnknown]
+
+
+def test_no_more_repeats_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose request has timed out sends its batch again, and again."""
+    monkeypatch.setattr(leader, "_MAX_REPEATS", 2)
+    partition = Partition()
+    _, first = partition.append(sent(producer=(PRODUCER, 0, 0)))
+    repeats = [partition.append(sent(producer=(PRODUCER, 0, 0)))[1] for _ in range(2)]
+
+    with pytest.raises(OutcomeUnknown, match="not durable yet"):
+        partition.append(sent(producer=(PRODUCER, 0, 0)))
+    partition.wal.sync()
+
+    assert all(waiting.is_durable for waiting in (first, *repeats))
+    assert partition.append(sent(producer=(PRODUCER, 0, 0)))[0].base_offset == 0

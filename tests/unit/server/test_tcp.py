@@ -46,6 +46,9 @@ class Recorder:
     def frames_done(self) -> None:
         self.done += 1
 
+    def time_passes(self) -> None:
+        return
+
     def disconnected(self) -> None:
         assert self.is_connected, "an end is told once"
         self.is_connected = False

@@ -1,17 +1,20 @@
 """Produce (0): records that arrived together are one batch of each partition, appended in the read callback where this
-node leads it; each is answered when the batch is durable. What is led elsewhere is forwarded."""
+node leads it; each is answered when the batch is durable. What is led elsewhere is forwarded.
+
+The protocol has no time-out, so both wait for as long as a call to another node would."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias
 
+from streamhouse.broker.forwarding import DEFAULT_TIMEOUT_MS
 from streamhouse.broker.measures import DoorMeasures
 from streamhouse.broker.records import NewRecord
 from streamhouse.format.batch import HEADER_BYTES
 from streamhouse.format.plain_batch import PLAIN_RECORD_BYTES, encode_plain_batch
 from streamhouse.log.leader import PartitionLeader
-from streamhouse.model.errors import InvalidName, NotLeader, StreamHouseError
+from streamhouse.model.errors import InvalidName, NotLeader, OutcomeUnknown, StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.server.doors import DoorContext
@@ -41,6 +44,8 @@ class Producing:
         self._topics = context.broker.topics
         self._replies = replies
         self._gathered: list[_Gathered] = []
+        self._waiting: dict[_Appended, None] = {}
+        """Oldest first."""
 
     def take(self, produce: ProduceFrame) -> bool:
         """Gather it for the next `append`; False if this node does not lead its partition."""
@@ -73,10 +78,12 @@ class Producing:
     def _append(self, leader: PartitionLeader, produces: list[ProduceFrame], now_ms: int) -> bool:
         batch, header = encode_plain_batch([(produce.key or None, produce.payload) for produce in produces], now_ms)
         measures = self._context.records.measures
-        acknowledgement = _Appended(self._replies, produces, leader.partition.partition, leader.next_offset, measures)
+        acknowledgement = _Appended(self, produces, leader.partition.partition, leader.next_offset, measures)
+        self._waiting[acknowledgement] = None
         try:
             leader.append(memoryview(batch), header, acknowledgement)
         except NotLeader:
+            del self._waiting[acknowledgement]
             return False
         except StreamHouseError as problem:
             acknowledgement.failed(problem)
@@ -85,6 +92,20 @@ class Producing:
         if leader.buffer.is_full or self._context.broker.buffer.is_full:
             self._replies.pause_while_full(leader)
         return True
+
+    def answered(self, acknowledgement: _Appended, replies: list[bytes]) -> None:
+        """Once: what becomes of a batch that had timed out is told to nobody."""
+        if acknowledgement in self._waiting:
+            del self._waiting[acknowledgement]
+            self._replies.answered(replies)
+
+    def time_passes(self) -> None:
+        """Answer those whose time is up. Their batches keep their places, and may become durable."""
+        now_s = stopwatch_s()
+        for acknowledgement in list(self._waiting):
+            if (now_s - acknowledgement.begun_s) * 1000 < DEFAULT_TIMEOUT_MS:
+                break
+            acknowledgement.failed(OutcomeUnknown(f"it is not durable after {DEFAULT_TIMEOUT_MS} ms"))
 
     async def forward(self, produces: Sequence[ProduceFrame]) -> None:
         """Append through whoever leads, and answer, in order and one topic after the other; topics are created here."""
@@ -123,37 +144,38 @@ class Producing:
 class _Appended:
     """Answers the produces of one batch. Its offset is known before it is appended: nothing comes in between."""
 
-    __slots__ = ("_base_offset", "_begun_s", "_measures", "_partition", "_produces", "_replies")
+    __slots__ = ("_base_offset", "_measures", "_partition", "_produces", "_producing", "begun_s")
 
     def __init__(
         self,
-        replies: Replies,
+        producing: Producing,
         produces: list[ProduceFrame],
         partition: int,
         base_offset: int,
         measures: DoorMeasures,
     ) -> None:
-        self._begun_s = stopwatch_s()
+        self.begun_s = stopwatch_s()
         self._measures = measures
-        self._replies = replies
+        self._producing = producing
         self._produces = produces
         self._partition = partition
         self._base_offset = base_offset
 
     def durable(self) -> None:
         partition = self._partition
-        self._measures.produce_seconds.observe(stopwatch_s() - self._begun_s)
-        self._replies.answered(
+        self._measures.produce_seconds.observe(stopwatch_s() - self.begun_s)
+        self._producing.answered(
+            self,
             [
                 encode_produce_reply(produce.request_id, partition, offset, 0)
                 for offset, produce in enumerate(self._produces, self._base_offset)
-            ]
+            ],
         )
 
     def failed(self, problem: StreamHouseError) -> None:
         self._measures.produces_refused += 1
-        self._measures.produce_seconds.observe(stopwatch_s() - self._begun_s)
-        self._replies.answered([_refusal(produce, problem) for produce in self._produces])
+        self._measures.produce_seconds.observe(stopwatch_s() - self.begun_s)
+        self._producing.answered(self, [_refusal(produce, problem) for produce in self._produces])
 
 
 def _by_leader(gathered: list[_Gathered]) -> list[tuple[PartitionLeader, list[ProduceFrame]]]:

@@ -104,6 +104,9 @@ class FlumeSession:
         for produce in reversed(not_led):
             self._enqueue(produce, first=True)
 
+    def time_passes(self) -> None:
+        self._producing.time_passes()
+
     def disconnected(self) -> None:
         self._is_gone = True
         self._forget(self.connection)

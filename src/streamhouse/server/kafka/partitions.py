@@ -15,11 +15,13 @@ from streamhouse.server.kafka.refusals import UnknownLeaderEpoch, UnknownTopicId
 NO_ID = UUID(int=0)
 
 
+def known_topic(broker: Broker, name: str, topic_id: UUID) -> Topic | None:
+    return broker.topics.find(name) if topic_id == NO_ID else broker.topics.find_id(topic_id)
+
+
 def find_topic(broker: Broker, name: str, topic_id: UUID) -> Topic | None:
-    if topic_id == NO_ID:
-        return broker.topics.find(name)
-    topic = broker.topics.find_id(topic_id)
-    if topic is None:
+    topic = known_topic(broker, name, topic_id)
+    if topic is None and topic_id != NO_ID:
         raise UnknownTopicId(f"there is no topic with id {topic_id}")
     return topic
 
@@ -34,14 +36,13 @@ class TopicLookup:
         self._trouble: StreamHouseError | None = None
 
     async def get(self, name: str, topic_id: UUID = NO_ID) -> Topic:
-        topics = self._broker.topics
-        known = topics.find(name) if topic_id == NO_ID else topics.find_id(topic_id)
+        known = known_topic(self._broker, name, topic_id)
         if known is not None:
             return known
         if topic_id == NO_ID:
             check_topic_name(name)
         await self._look()
-        return find_topic(self._broker, name, topic_id) or topics.get(name)
+        return find_topic(self._broker, name, topic_id) or self._broker.topics.get(name)
 
     async def _look(self) -> None:
         if not self._has_looked:

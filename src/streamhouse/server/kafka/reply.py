@@ -18,15 +18,20 @@ class ReplySender(Protocol):
 
 
 class Reply:
-    """`received_s`: when the request came, for those who measure."""
+    """`received_s`: when the request came; `timeout_ms`: how long its client lets us wait."""
 
-    __slots__ = ("_sender", "buffers", "received_s")
+    __slots__ = ("_sender", "buffers", "received_s", "timeout_ms")
 
-    def __init__(self, sender: ReplySender) -> None:
+    def __init__(self, sender: ReplySender, timeout_ms: int) -> None:
         self._sender = sender
+        self.timeout_ms = timeout_ms
         self.buffers: list[Buffer] | None = None
         self.received_s = 0.0
 
     def fill(self, buffers: list[Buffer]) -> None:
         self.buffers = buffers
         self._sender.reply_filled()
+
+    def timed_out(self) -> None:
+        """Answer now, though not everything is known."""
+        raise NotImplementedError

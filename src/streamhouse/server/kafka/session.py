@@ -1,6 +1,7 @@
 """One Kafka connection: requests in, replies out in the order of the requests.
 
-Produce appends at once, in the read callback, and its reply waits for the disk; so a connection's produces overlap.
+Produce appends at once, in the read callback, and its reply waits for the WAL; so a connection's produces overlap. It
+waits as long as the request says: what is stuck in the object store must not keep the answers behind it for ever.
 Every other request starts when all earlier ones are answered, as in Kafka; a fetch that finds its data in memory is
 answered in the read callback too, the rest by a coroutine."""
 
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 _MAX_QUEUED_REQUESTS = 16
 _MAX_QUEUED_BYTES = 1024 * 1024
 _MAX_UNANSWERED_PRODUCES = 1000
+# A client that gives us no time at all would have its answer from a Kafka with one replica: a disk may take this long.
+_SHORTEST_TIMEOUT_S = 1.0
 # Only records are large. Other requests are made of many small things, each of which costs time to read.
 _MAX_CONTROL_BYTES = 4 * 1024 * 1024
 
@@ -79,6 +82,16 @@ class KafkaSession:
     def frames_done(self) -> None:
         self._received_s = 0.0
         self.broker.commit_appends()
+
+    def time_passes(self) -> None:
+        """Answer the produces whose time is up. Looked at in turns for all, so that no produce needs a timer."""
+        now_s = stopwatch_s()
+        for reply in self._replies:
+            waited_s = now_s - reply.received_s
+            if waited_s < _SHORTEST_TIMEOUT_S:
+                break  # those behind it came later
+            if reply.buffers is None and waited_s * 1000 >= reply.timeout_ms:
+                reply.timed_out()
 
     def disconnected(self) -> None:
         self._forget(self.connection)

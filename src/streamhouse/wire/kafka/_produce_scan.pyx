@@ -41,6 +41,7 @@ cdef struct Found:
     int16_t version
     int32_t correlation_id
     int16_t acks
+    int32_t timeout_ms
     const uint8_t* topic
     Py_ssize_t topic_bytes
     int32_t partition
@@ -75,6 +76,7 @@ cdef bint read_legacy(const uint8_t* data, Py_ssize_t at, Py_ssize_t end, Found*
     if end - at < 2 + 2 + 4 + 4 + 2 or get16(data + at) != -1:
         return False
     found.acks = get16(data + at + 2)
+    found.timeout_ms = get32(data + at + 4)
     if get32(data + at + 8) != 1:
         return False
     size = get16(data + at + 12)
@@ -102,6 +104,7 @@ cdef bint read_flexible(const uint8_t* data, Py_ssize_t at, Py_ssize_t end, Foun
     if end - at < 2 + 6 or data[at] != 0 or data[at + 1] != 0:
         return False
     found.acks = get16(data + at + 2)
+    found.timeout_ms = get32(data + at + 4)
     at += 8
     if short_uvarint(data, &at, end) != 2:
         return False
@@ -202,6 +205,7 @@ def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end):
         found.version,
         found.correlation_id,
         found.acks,
+        found.timeout_ms,
         PyBytes_FromStringAndSize(<const char*>found.topic, found.topic_bytes),
         found.partition,
         found.batch_start,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 
 import confluent_kafka
@@ -10,7 +11,9 @@ from confluent_kafka.admin import AdminClient
 
 from flume_parts import raw
 from flume_parts.raw import RawFlume
+from log_parts.leaders import HeldWal
 from node.wait import HUNG_SECONDS, eventually
+from streamhouse.server.flume import produce as flume_produce
 from streamhouse.testing import Broker
 
 
@@ -181,3 +184,25 @@ def test_what_this_node_stops_leading_is_sent_on_and_not_refused(broker: Broker,
     leader.writable_until_ms = until_ms
     answers = dict(flume.receive() for _ in range(3))
     assert [struct.unpack(">iqh", answers[number]) for number in range(3)] == [(0, 1 + n, raw.NONE) for n in range(3)]
+
+
+def test_a_record_that_does_not_become_durable_is_answered_all_the_same(
+    broker: Broker, flume: RawFlume, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once: what becomes of it later is told to nobody."""
+    broker.create_topic(topic, partitions=1)
+    monkeypatch.setattr(flume_produce, "DEFAULT_TIMEOUT_MS", 1)
+    leader = broker.node.broker.topics.leaders_of(broker.node.broker.topics.get(topic))[0]
+    assert leader is not None
+    own_wal, held = leader._wal, HeldWal()
+    leader._wal = held
+
+    assert flume.produce(topic, b"held") == (-1, -1, raw.UNKNOWN)
+
+    async def let_go() -> None:
+        held.sync()
+        leader._wal = own_wal
+
+    asyncio.run_coroutine_threadsafe(let_go(), broker._loop).result(HUNG_SECONDS)
+    assert flume.produce(topic, b"free") == (0, 1, raw.NONE)
+    assert flume.fetch(topic, 0, 0) == (raw.NONE, [(0, b"held"), (1, b"free")])

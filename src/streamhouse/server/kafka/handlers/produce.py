@@ -1,8 +1,9 @@
 """Produce (0), versions 3 to 13: appends at once, answers when the records are durable.
 
 acks=0 gets no answer, and a closed connection if something was refused, as in Kafka. acks=1 and acks=all both wait for
-the WAL's sync: one leader, one copy, so they mean the same. Gaps: transactions are refused; the request's time-out
-is not used, since a reply waits only for the local disk.
+the WAL's sync: one leader, one copy, so they mean the same. They wait for as long as the request says, and a second at
+least; then partitions that are not durable are answered with REQUEST_TIMED_OUT. Their batches keep their places, and
+what an idempotent producer sends again gets the first offset. Gaps: transactions are refused.
 
 What comes behind a batch that was refused for a reason that passes is refused too (refused_sequences.py).
 
@@ -11,6 +12,7 @@ the true one, for retention and lookups by time go by it."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -18,9 +20,9 @@ from streamhouse.broker.broker import Broker
 from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import CorruptBatch, NotLeader, StreamHouseError, Unsupported
+from streamhouse.model.errors import CorruptBatch, NotLeader, OutcomeUnknown, StreamHouseError, Unsupported
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.partitions import NO_LEADER, find_leader, find_topic, leader_of
+from streamhouse.server.kafka.partitions import NO_LEADER, find_leader, known_topic, leader_of
 from streamhouse.server.kafka.refusals import InvalidAcks
 from streamhouse.server.kafka.refused_sequences import Place, RefusedSequences
 from streamhouse.server.kafka.reply import Reply, ReplySender
@@ -43,6 +45,7 @@ from streamhouse.wire.kafka.registry import APIS
 if TYPE_CHECKING:
     from streamhouse.server.kafka.session import KafkaSession
 
+_log = logging.getLogger(__name__)
 API = APIS[messages.API_KEY]
 _VALID_ACKS = (-1, 0, 1)
 _TOPIC_IDS_SINCE = 13
@@ -51,19 +54,16 @@ _MAX_BATCHES = 20_000
 _NO_ID = UUID(int=0)
 
 
-class PendingProduce:
-    """A request whose partitions become durable one by one; the last one sends the reply."""
+class PendingProduce(Reply):
+    """A request whose partitions become durable one by one; the last one, or the end of its time, sends the reply."""
 
-    __slots__ = ("_broker", "_header", "_measures", "_reply", "_request", "_unsettled", "outcomes")
+    __slots__ = ("_header", "_request", "_session", "_unsettled", "outcomes")
 
-    def __init__(
-        self, header: RequestHeader, request: ProduceRequest, reply: Reply | None, session: KafkaSession
-    ) -> None:
+    def __init__(self, header: RequestHeader, request: ProduceRequest, session: KafkaSession) -> None:
+        super().__init__(session, request.timeout_ms)
         self._header = header
         self._request = request
-        self._reply = reply
-        self._broker = session.broker
-        self._measures = session.measures
+        self._session = session
         self._unsettled = 1
         self.outcomes: list[PartitionOutcome] = []
 
@@ -73,13 +73,26 @@ class PendingProduce:
 
     def settled(self) -> None:
         self._unsettled -= 1
-        if self._unsettled:
+        if not self._unsettled and self.buffers is None:
+            self._answer()
+
+    def timed_out(self) -> None:
+        for outcome in self.outcomes:
+            outcome.timed_out(self.timeout_ms)
+        self._answer()
+
+    def _answer(self) -> None:
+        """Never raises: who reports durability has others to tell."""
+        measures = self._session.measures
+        measures.produces_refused += any(outcome.problem is not None for outcome in self.outcomes)
+        if self._request.acks == 0:
+            measures.produces_unanswered += 1
             return
-        self._measures.produces_refused += any(outcome.problem is not None for outcome in self.outcomes)
-        if self._reply is None:
-            self._measures.produces_unanswered += 1
-        else:
-            self._reply.fill(self._encode())
+        try:
+            self.fill(self._encode())
+        except Exception:
+            _log.exception("closing %s: the answer to a produce cannot be made", self._session.connection.peer)
+            self._session.connection.abort()
 
     def _encode(self) -> list[Buffer]:
         outcomes = iter(self.outcomes)
@@ -88,7 +101,7 @@ class PendingProduce:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    next(outcomes).response(self._broker, topic, data.index) for data in topic.partition_data
+                    next(outcomes).response(self._session.broker, topic, data.index) for data in topic.partition_data
                 ],
             )
             for topic in self._request.topic_data
@@ -102,7 +115,7 @@ class PendingProduce:
         named = {partition.current_leader.leader_id for topic in responses for partition in topic.partition_responses}
         return [
             NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack or None)
-            for node in (self._broker.nodes.all() if named != {NO_LEADER.node_id} else [])
+            for node in (self._session.broker.nodes.all() if named != {NO_LEADER.node_id} else [])
             if node.node_id in named
         ]
 
@@ -110,25 +123,33 @@ class PendingProduce:
 class PartitionOutcome:
     """What became of one partition's batch."""
 
-    __slots__ = ("_pending", "_place", "_refused", "appended", "header", "leader", "problem")
+    __slots__ = ("_is_settled", "_pending", "_place", "_refused", "appended", "header", "leader", "problem")
 
     def __init__(self, pending: PendingProduce, refused: RefusedSequences, place: Place) -> None:
         self._pending = pending
         self._refused = refused
         self._place = place
+        self._is_settled = False
         self.header: BatchHeader | None = None
         self.leader: PartitionLeader | None = None
         self.appended: Appended | None = None
         self.problem: StreamHouseError | None = None
 
     def durable(self) -> None:
+        self._is_settled = True
         self._pending.settled()
 
     def failed(self, problem: StreamHouseError) -> None:
+        """Also of a batch that had timed out: it was not refused then, and is now."""
+        self._is_settled = True
         self.problem = problem
         if self.header is not None:
             self._refused.note(self._place, self.header, problem)
         self._pending.settled()
+
+    def timed_out(self, timeout_ms: int) -> None:
+        if not self._is_settled:
+            self.problem = _too_late(timeout_ms)
 
     def check_turn(self) -> None:
         if self._refused.waiting and self.header is not None:
@@ -148,7 +169,8 @@ class PartitionOutcome:
             )
         current = NO_LEADER
         if isinstance(problem, NotLeader):
-            current = leader_of(broker, find_topic(broker, topic.name, topic.topic_id), index)
+            # The topic may have been deleted while the request's other partitions waited.
+            current = leader_of(broker, known_topic(broker, topic.name, topic.topic_id), index)
         return PartitionProduceResponse(
             index=index,
             error_code=code_of(problem),
@@ -168,11 +190,13 @@ class CommonProduce(Reply):
         sender: ReplySender,
         version: int,
         correlation_id: int,
+        timeout_ms: int,
         topic: bytes,
         partition: int,
         header: BatchHeader,
     ) -> None:
         self._sender = sender
+        self.timeout_ms = timeout_ms
         self.buffers = None
         self._version = version
         self._correlation_id = correlation_id
@@ -195,8 +219,17 @@ class CommonProduce(Reply):
             self._sender.reply_filled()
 
     def failed(self, problem: StreamHouseError) -> None:
-        """Rare, so this takes the general way."""
+        """Also after it had timed out: it was not refused then, and is now."""
         self._sender.refused.note((self._topic, self._partition), self._header, problem)
+        if self.buffers is None:
+            self._refuse(problem)
+
+    def timed_out(self) -> None:
+        self._encoded = b""  # when it becomes durable, nobody waits for that any more
+        self._refuse(_too_late(self.timeout_ms))
+
+    def _refuse(self, problem: StreamHouseError) -> None:
+        """Rare, so this takes the general way."""
         names_by_id = self._version >= _TOPIC_IDS_SINCE
         response = ProduceResponse(
             responses=[
@@ -219,16 +252,20 @@ class CommonProduce(Reply):
         self.fill(encode_response(self._correlation_id, API, self._version, body))
 
 
+def _too_late(timeout_ms: int) -> OutcomeUnknown:
+    return OutcomeUnknown(f"it is not durable after {timeout_ms} ms, and may become so later")
+
+
 def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: int, *, owned: bool) -> bool:
     """Append a request of the most common shape; False if it is another request, or wrong, or not led here."""
     found = scan(buffer, start, end)
     if found is None:
         return False
-    version, correlation_id, acks, topic, partition, batch_start, batch_end, header = found
+    version, correlation_id, acks, timeout_ms, topic, partition, batch_start, batch_end, header = found
     leader = session.broker.topics.leader_by_key(topic, partition, is_id=version >= _TOPIC_IDS_SINCE)
     if leader is None:
         return False
-    produce = CommonProduce(session, version, correlation_id, topic, partition, header)
+    produce = CommonProduce(session, version, correlation_id, timeout_ms, topic, partition, header)
     if acks != 0:
         session.expect(produce)
     else:
@@ -258,10 +295,9 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
     if end - header.body_pos > _LARGE_BYTES:
         check_batch_count(buffer, header.body_pos, end, header.api_version, _MAX_BATCHES)
     request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
-    reply = Reply(session) if request.acks != 0 else None
-    if reply is not None:
-        session.expect(reply)
-    pending = PendingProduce(header, request, reply, session)
+    pending = PendingProduce(header, request, session)
+    if request.acks != 0:
+        session.expect(pending)
     for topic in request.topic_data:
         key = topic.topic_id.bytes if header.api_version >= _TOPIC_IDS_SINCE else topic.name.encode()
         for data in topic.partition_data:
@@ -276,7 +312,7 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
             except StreamHouseError as problem:
                 outcome.failed(problem)
     pending.settled()
-    if reply is None and any(outcome.problem is not None for outcome in pending.outcomes):
+    if request.acks == 0 and any(outcome.problem is not None for outcome in pending.outcomes):
         session.connection.close()
 
 
