@@ -107,6 +107,10 @@ class Agent(Node):
             self.proxies[way].refuse(True)
             self.proxies[way].cut()
 
+    def hold(self, way: Way) -> None:
+        """Connections that are there carry nothing more, and nobody is told; new ones work."""
+        self.proxies[way].hold()
+
     def mend(self) -> None:
         """Everything comes through again, also what was on its way."""
         self._cuts.clear()

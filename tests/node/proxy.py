@@ -194,6 +194,7 @@ class TcpProxy:
         self._refusing = False
         self._flowing = threading.Event()
         self._flowing.set()
+        self._ways: set[threading.Event] = set()
         self._marker = b""
         self._answers_to_lose = 0
         self.lost_answers = 0
@@ -209,7 +210,7 @@ class TcpProxy:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._open = False
         self._listener.close()
-        self._flowing.set()
+        self.freeze(False)
         self.cut()
 
     def cut(self) -> None:
@@ -228,8 +229,19 @@ class TcpProxy:
         """While frozen, connections are made and stay, and nothing comes through: what a lost network looks like."""
         if frozen:
             self._flowing.clear()
-        else:
-            self._flowing.set()
+            return
+        self._flowing.set()
+        with self._lock:
+            ways = list(self._ways)
+        for flowing in ways:
+            flowing.set()
+
+    def hold(self) -> None:
+        """Connections that are there stay and carry nothing more, without a word, until `freeze(False)`; new ones work:
+        a peer, or something on the way to it, that has forgotten them."""
+        with self._lock:
+            for flowing in self._ways:
+                flowing.clear()
 
     def lose_answers_to(self, marker: bytes, count: int) -> None:
         """What contains the marker still reaches the server; its answer does not come back, the connection ends."""
@@ -255,10 +267,13 @@ class TcpProxy:
             _end(client)
             return
         pair = (client, server)
+        flowing = threading.Event()
+        flowing.set()
         with self._lock:
             self._pairs.add(pair)
+            self._ways.add(flowing)
         try:
-            while self._carry_once(client, server):
+            while self._carry_once(client, server, flowing):
                 pass
         except OSError:
             pass
@@ -267,14 +282,16 @@ class TcpProxy:
                 _end(side)
             with self._lock:
                 self._pairs.discard(pair)
+                self._ways.discard(flowing)
 
-    def _carry_once(self, client: socket.socket, server: socket.socket) -> bool:
+    def _carry_once(self, client: socket.socket, server: socket.socket, flowing: threading.Event) -> bool:
         # Not select(): a test process may have more than a thousand files open.
         poller = select.poll()
         for side in (client, server):
             poller.register(side, select.POLLIN)
         readable = {descriptor for descriptor, _ in poller.poll()}
         self._flowing.wait()
+        flowing.wait()
         if client.fileno() in readable:
             sent = client.recv(_CHUNK)
             server.sendall(sent)

@@ -8,6 +8,16 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 
+class _Way:
+    """Whether bytes of one connection flow to the server, and back from it."""
+
+    def __init__(self) -> None:
+        self.there = asyncio.Event()
+        self.there.set()
+        self.back = asyncio.Event()
+        self.back.set()
+
+
 class Proxy:
     """Forwards bytes both ways. A loss closes the connection, and happens once for each time that it was asked for."""
 
@@ -18,9 +28,14 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._ways: set[_Way] = set()
         self._lost_requests: list[bytes] = []
         self._lost_answers: list[bytes] = []
         self.losses = 0
+        self.connections = 0
+        """Those that were ever made."""
+        self.chunks: list[bytes] = []
+        """What was sent to the server."""
 
     @property
     def port(self) -> int:
@@ -48,6 +63,17 @@ class Proxy:
     def resume(self) -> None:
         self._flowing.set()
 
+    def hold(self) -> None:
+        """Connections that are there stay and carry nothing more, without a word; new ones work."""
+        for way in self._ways:
+            way.there.clear()
+            way.back.clear()
+
+    def hold_answers(self) -> None:
+        """The same, but what is sent over them still arrives."""
+        for way in self._ways:
+            way.back.clear()
+
     def cut(self) -> None:
         for writer in self._open:
             writer.transport.abort()
@@ -59,6 +85,9 @@ class Proxy:
         assert self._server is not None
         self._server.close()
         self.resume()
+        for way in self._ways:
+            way.there.set()
+            way.back.set()
         self.cut()
         await asyncio.gather(*self._tasks)
 
@@ -73,14 +102,18 @@ class Proxy:
             answers.transport.abort()
             return
         swallow = asyncio.Event()
+        way = _Way()
+        self._ways.add(way)
+        self.connections += 1
         self._open |= {answers, requests}
         try:
             await asyncio.gather(
-                self._send_requests(client, requests, answers, swallow),
-                self._send_answers(server, requests, answers, swallow),
+                self._send_requests(client, requests, answers, swallow, way),
+                self._send_answers(server, requests, answers, swallow, way),
             )
         finally:
             self._open -= {answers, requests}
+            self._ways.discard(way)
 
     async def _send_requests(
         self,
@@ -88,13 +121,15 @@ class Proxy:
         requests: asyncio.StreamWriter,
         answers: asyncio.StreamWriter,
         swallow: asyncio.Event,
+        way: _Way,
     ) -> None:
-        while chunk := await self._read(client):
+        while chunk := await self._read(client, way.there):
             if _take(self._lost_requests, chunk):
                 self.losses += 1
                 break
             if _take(self._lost_answers, chunk):
                 swallow.set()
+            self.chunks.append(chunk)
             requests.write(chunk)
         requests.transport.abort()
         answers.transport.abort()
@@ -105,8 +140,9 @@ class Proxy:
         requests: asyncio.StreamWriter,
         answers: asyncio.StreamWriter,
         swallow: asyncio.Event,
+        way: _Way,
     ) -> None:
-        while chunk := await self._read(server):
+        while chunk := await self._read(server, way.back):
             if swallow.is_set():
                 self.losses += 1
                 break
@@ -114,12 +150,15 @@ class Proxy:
         requests.transport.abort()
         answers.transport.abort()
 
-    async def _read(self, reader: asyncio.StreamReader) -> bytes:
+    async def _read(self, reader: asyncio.StreamReader, flowing: asyncio.Event) -> bytes:
         try:
             chunk = await reader.read(65_536)
         except OSError:
             return b""
         await self._flowing.wait()
+        if not flowing.is_set():
+            await flowing.wait()
+            return b""
         return chunk
 
 

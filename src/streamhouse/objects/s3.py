@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
@@ -15,19 +16,26 @@ from obstore.store import S3Store as ObstoreS3
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidConfig, NotFound, StorageUnavailable
 from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
+from streamhouse.objects.second_try import Patience, with_second_try
 from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.entropy import new_uuid
 
 if TYPE_CHECKING:
-    from obstore import SuffixRange
+    from obstore import ListStream, SuffixRange
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
+    _Stream = ListStream[Sequence[obstore.ObjectMeta]]
+
+T = TypeVar("T")
+
 _LIST_BATCH = 1000
+# The work of removing one object, in bytes that would take as long.
+_DELETE_BYTES = 16 * 2**10
 # Callers retry with a backoff of their own and must hear soon: one quick second try covers a dropped connection.
 _RETRIES: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=10)}
 _CONNECT_TIMEOUT = timedelta(seconds=5)
-# Of a whole request, so enough for the largest segment (100 MiB) on a slow line.
-_REQUEST_TIMEOUT = timedelta(seconds=60)
+# How long a request may take is a matter of its size; this is beyond all of them.
+_REQUEST_TIMEOUT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +51,18 @@ class S3Options:
 
 
 class S3Store:
+    """Requests go over kept connections. One that takes longer than it should is tried again beside itself, over a
+    connection of its own: those that are kept may all have died with the first one's."""
+
     def __init__(self, bucket: str, prefix: str, options: S3Options) -> None:
         self._bucket = bucket
-        self._endpoint = options.endpoint
+        self._prefix = prefix
+        self._options = options
+        self._pooled = self._connect()
+        self._fresh = self._connect(keeps_connections=False)
+
+    def _connect(self, *, keeps_connections: bool = True) -> ObstoreS3:
+        options = self._options
         config: S3Config = {
             "region": options.region,
             "virtual_hosted_style_request": not options.path_style,
@@ -63,12 +80,14 @@ class S3Store:
             "connect_timeout": _CONNECT_TIMEOUT,
             "timeout": _REQUEST_TIMEOUT,
         }
+        if not keeps_connections:
+            client["pool_max_idle_per_host"] = "0"
         try:
-            self._store = ObstoreS3(
-                bucket, prefix=prefix or None, config=config, client_options=client, retry_config=_RETRIES
+            return ObstoreS3(
+                self._bucket, prefix=self._prefix or None, config=config, client_options=client, retry_config=_RETRIES
             )
         except (BaseError, ValueError) as problem:
-            raise InvalidConfig(f"cannot use the S3 bucket {bucket!r}: {_first_line(problem)}") from None
+            raise InvalidConfig(f"cannot use the S3 bucket {self._bucket!r}: {_first_line(problem)}") from None
 
     async def check(self) -> None:
         """That the bucket is there, that we may use it, and that its server keeps what we build on: create-only."""
@@ -78,7 +97,7 @@ class S3Store:
         except StorageUnavailable as problem:
             raise StorageUnavailable(
                 problem.message,
-                hint=f"is {self._endpoint or 'AWS'} the right endpoint, does bucket {self._bucket!r} exist, "
+                hint=f"is {self._options.endpoint or 'AWS'} the right endpoint, does bucket {self._bucket!r} exist, "
                 "and may these keys use it?",
             ) from None
         probe = f"probe/{new_uuid()}"
@@ -98,16 +117,25 @@ class S3Store:
     async def create(self, key: str, parts: Sequence[Buffer]) -> None:
         # Create-only exists for single PUTs alone, and those want one buffer.
         content = parts[0] if len(parts) == 1 else b"".join(parts)
+        check_key(key)
+
+        async def put(client: ObstoreS3, _: Patience) -> None:
+            await obstore.put_async(client, key, content, mode="create", use_multipart=False)
+
         try:
-            with _our_errors(f"cannot store object {key!r}"):
-                await obstore.put_async(self._store, check_key(key), content, mode="create", use_multipart=False)
+            await self._ask(f"cannot store object {key!r}", put, len(content))
         except NotFound as problem:
             raise StorageUnavailable(f"cannot store object {key!r}", hint="does the bucket exist?") from problem
 
     async def get(self, key: str) -> bytes:
-        with _our_errors(f"cannot read object {key!r}"):
-            answer = await obstore.get_async(self._store, check_key(key))
+        check_key(key)
+
+        async def read(client: ObstoreS3, patience: Patience) -> bytes:
+            answer = await obstore.get_async(client, key)
+            patience.expect(answer.meta["size"])
             return (await answer.bytes_async()).to_bytes()
+
+        return await self._ask(f"cannot read object {key!r}", read)
 
     async def get_range(self, key: str, start: int, end: int) -> bytes:
         check_range(start, end)
@@ -116,7 +144,7 @@ class S3Store:
                 return b""
         else:
             try:
-                content, _ = await self._get_part(key, (start, end))
+                content, _ = await self._get_part(key, (start, end), end - start)
                 if len(content) == end - start:
                     return content
             except StorageUnavailable:
@@ -130,7 +158,7 @@ class S3Store:
         if size_bytes == 0:
             return b"", (await self.head(key)).size_bytes
         try:
-            return await self._get_part(key, {"suffix": size_bytes})
+            return await self._get_part(key, {"suffix": size_bytes}, size_bytes)
         except StorageUnavailable:
             # An empty object has no last byte, which is an error to S3.
             if (await self.head(key)).size_bytes:
@@ -138,8 +166,12 @@ class S3Store:
             return b"", 0
 
     async def head(self, key: str) -> ObjectInfo:
-        with _our_errors(f"cannot look at object {key!r}"):
-            return _describe(await obstore.head_async(self._store, check_key(key)))
+        check_key(key)
+
+        async def look(client: ObstoreS3, _: Patience) -> ObjectInfo:
+            return _describe(await obstore.head_async(client, key))
+
+        return await self._ask(f"cannot look at object {key!r}", look)
 
     async def list(self, prefix: str) -> AsyncIterator[ObjectInfo]:
         async for chunk in self._list_chunks(prefix, _LIST_BATCH):
@@ -147,29 +179,76 @@ class S3Store:
                 yield _describe(found)
 
     async def delete(self, keys: Sequence[str]) -> None:
-        with _our_errors("cannot delete objects"):
-            await obstore.delete_async(self._store, [check_key(key) for key in keys])
+        checked = [check_key(key) for key in keys]
+
+        async def remove(client: ObstoreS3, _: Patience) -> None:
+            await obstore.delete_async(client, checked)
+
+        await self._ask("cannot delete objects", remove, len(checked) * _DELETE_BYTES)
 
     async def sign(self, method: Literal["GET", "PUT"], keys: Sequence[str], lifetime_s: int) -> Sequence[str]:
         """See `store.Presigner`."""
         with _our_errors("cannot sign URLs"):
             return await obstore.sign_async(
-                self._store, method, [check_key(key) for key in keys], timedelta(seconds=lifetime_s)
+                self._pooled, method, [check_key(key) for key in keys], timedelta(seconds=lifetime_s)
             )
 
     async def close(self) -> None:
         """obstore closes its idle connections by itself."""
 
-    async def _get_part(self, key: str, part: tuple[int, int] | SuffixRange) -> tuple[bytes, int]:
+    async def _get_part(self, key: str, part: tuple[int, int] | SuffixRange, size_bytes: int) -> tuple[bytes, int]:
         """The bytes that are there, and the object's whole size."""
-        with _our_errors(f"cannot read object {key!r}"):
-            answer = await obstore.get_async(self._store, check_key(key), options={"range": part})
+        check_key(key)
+
+        async def read(client: ObstoreS3, _: Patience) -> tuple[bytes, int]:
+            answer = await obstore.get_async(client, key, options={"range": part})
             return (await answer.bytes_async()).to_bytes(), answer.meta["size"]
 
+        return await self._ask(f"cannot read object {key!r}", read, size_bytes)
+
     async def _list_chunks(self, prefix: str, chunk_size: int) -> AsyncIterator[Sequence[obstore.ObjectMeta]]:
-        with _our_errors(f"cannot list {prefix!r}"):
-            async for chunk in obstore.list(self._store, check_prefix(prefix) or None, chunk_size=chunk_size):
-                yield chunk
+        """A second try for the next page begins behind the last one, and is what goes on if it is sooner."""
+        inside = check_prefix(prefix) or None
+        last: str | None = None
+        stream = obstore.list(self._pooled, inside, chunk_size=chunk_size)
+
+        async def turn_page(client: ObstoreS3, _: Patience) -> tuple[_Stream, Sequence[obstore.ObjectMeta]]:
+            is_second = client is self._fresh
+            pages = obstore.list(client, inside, offset=last, chunk_size=chunk_size) if is_second else stream
+            try:
+                return pages, await anext(pages)
+            except StopAsyncIteration:
+                return pages, ()
+
+        while True:
+            stream, chunk = await self._ask(f"cannot list {prefix!r}", turn_page)
+            if not chunk:
+                return
+            last = chunk[-1]["path"]
+            yield chunk
+
+    async def _ask(
+        self, what: str, request: Callable[[ObstoreS3, Patience], Coroutine[Any, Any, T]], size_bytes: int = 0
+    ) -> T:
+        """`what`: how an error begins."""
+
+        async def attempt(client: ObstoreS3, patience: Patience) -> T:
+            with _our_errors(what):
+                return await request(client, patience)
+
+        pooled = self._pooled
+        with _our_errors(what):
+            return await with_second_try(
+                partial(attempt, pooled),
+                partial(attempt, self._fresh),
+                size_bytes,
+                outrun=partial(self._abandon, pooled),
+            )
+
+    def _abandon(self, pooled: ObstoreS3) -> None:
+        """Whatever it keeps may be as dead as the connection that was outrun."""
+        if self._pooled is pooled:
+            self._pooled = self._connect()
 
 
 def _describe(found: obstore.ObjectMeta) -> ObjectInfo:

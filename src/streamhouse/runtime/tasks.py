@@ -5,10 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.5
+
+T = TypeVar("T")
+
+
+def begin(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """For whoever waits for several things at once, and ends all of them before it returns."""
+    return asyncio.get_running_loop().create_task(work)
 
 
 class TaskGroup:

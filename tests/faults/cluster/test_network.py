@@ -13,6 +13,7 @@ from node.raw import PRODUCE_VERSION, RawConnection, build_batch, produce_reques
 from node.wait import eventually
 
 REQUEST_TIMED_OUT = 7
+LARGEST_SEGMENT_SECONDS = 60
 
 
 @pytest.mark.parametrize("how", list(Cut), ids=lambda how: how.name.lower())
@@ -74,6 +75,24 @@ def test_an_agent_without_its_store_acknowledges_only_what_is_safe(
             workload.send_in_flight(100, acknowledged=10)
         victim.mend()
         workload.settle()
+    workload.assert_holds()
+
+
+@pytest.mark.parametrize("durability", ["object"])
+def test_connections_to_the_store_that_died_without_a_word_are_left_behind(
+    cluster: Cluster, workload: Workload
+) -> None:
+    """New ones work, so nobody has to lead instead, and nobody waits as long as a large segment may take."""
+    before = {lease.partition: lease.epoch for lease in cluster.leases(workload.topic)}
+    with workload.tail():
+        for _ in range(2):
+            workload.send_in_flight(300, acknowledged=30)
+            for agent in cluster.agents.values():
+                agent.hold(Way.STORE)
+            workload.send(100)
+            workload.settle()
+    assert workload.slowest_seconds < LARGEST_SEGMENT_SECONDS / 2
+    assert {lease.partition: lease.epoch for lease in cluster.leases(workload.topic)} == before
     workload.assert_holds()
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -15,14 +16,18 @@ import pytest
 
 from behaviour.object_stores import s3_options
 from services.clock import ManualClock
-from services.proxy import proxy_before
+from services.proxy import Proxy, proxy_before
 from services.seaweed import SECRET_ACCESS_KEY, S3Bucket, SeaweedServer
 from streamhouse.model.errors import AlreadyExists, InvalidConfig, NotFound, StorageUnavailable
-from streamhouse.objects import s3
+from streamhouse.objects import second_try
 from streamhouse.objects.open import open_store
 from streamhouse.objects.s3 import S3Options, S3Store
+from streamhouse.objects.store import ObjectStore
 
 T = TypeVar("T")
+
+FORMER_TIMEOUT_S = 60
+"""What any request waited when its connection was dead."""
 
 
 async def test_a_bucket_that_does_not_exist_is_said_at_open(s3_bucket: S3Bucket) -> None:
@@ -110,7 +115,8 @@ async def test_a_server_that_goes_away_is_unavailable_and_then_back(stoppable_s3
 async def test_a_server_that_does_not_answer_is_unavailable_in_bounded_time(
     s3_bucket: S3Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3, "_REQUEST_TIMEOUT", timedelta(milliseconds=300))
+    monkeypatch.setattr(second_try, "_SECOND_TRY_S", 0.1)
+    monkeypatch.setattr(second_try, "_LIMIT_S", 0.3)
     async with proxy_before(urlsplit(s3_bucket.endpoint).port or 80) as proxy:
         options = replace(s3_options(s3_bucket), endpoint=f"http://127.0.0.1:{proxy.port}")
         store = await open_store(s3_bucket.url, ManualClock(), options)
@@ -118,6 +124,78 @@ async def test_a_server_that_does_not_answer_is_unavailable_in_bounded_time(
         with pytest.raises(StorageUnavailable):
             await store.create("a", [b"x"])
         proxy.resume()
+
+
+@asynccontextmanager
+async def store_behind_proxy(s3_bucket: S3Bucket) -> AsyncIterator[tuple[ObjectStore, Proxy]]:
+    """A store whose pool has a few connections, and what they lead through."""
+    async with proxy_before(urlsplit(s3_bucket.endpoint).port or 80) as proxy:
+        options = replace(s3_options(s3_bucket), endpoint=f"http://127.0.0.1:{proxy.port}")
+        store = await open_store(s3_bucket.url, ManualClock(), options)
+        await store.create("before", [b"content"])
+        await asyncio.gather(*(store.get("before") for _ in range(4)))
+        yield store, proxy
+
+
+@pytest.mark.parametrize("operation", ["create", "get", "get_range", "get_suffix", "head", "list", "delete"])
+async def test_connections_that_died_without_a_word_cost_seconds_once(s3_bucket: S3Bucket, operation: str) -> None:
+    async with store_behind_proxy(s3_bucket) as (store, proxy):
+        proxy.hold()
+        begun = time.monotonic()
+        match operation:
+            case "create":
+                await store.create("new", [b"a", b"b"])
+                assert await store.get("new") == b"ab"
+            case "get":
+                assert await store.get("before") == b"content"
+            case "get_range":
+                assert await store.get_range("before", 1, 3) == b"on"
+            case "get_suffix":
+                assert await store.get_suffix("before", 3) == (b"ent", 7)
+            case "head":
+                assert (await store.head("before")).size_bytes == 7
+            case "list":
+                assert [info.key async for info in store.list("")] == ["before"]
+            case "delete":
+                await store.delete(["before"])
+                assert [info.key async for info in store.list("")] == []
+        # None of the other dead connections is met after that.
+        await asyncio.gather(*(store.create(f"after-{number}", [b"x"]) for number in range(8)))
+        assert time.monotonic() - begun < FORMER_TIMEOUT_S / 2
+
+
+async def test_a_list_goes_on_where_its_connection_died(s3_bucket: S3Bucket) -> None:
+    async with store_behind_proxy(s3_bucket) as (store, proxy):
+        keys = [f"many/{number:04}" for number in range(1_010)]  # S3 gives a thousand at a time
+        for start in range(0, len(keys), 100):
+            await asyncio.gather(*(store.create(key, [b"x"]) for key in keys[start : start + 100]))
+        found = []
+        async for info in store.list("many"):
+            if not found:
+                proxy.hold()
+            found.append(info.key)
+        assert found == keys
+
+
+async def test_a_put_that_arrived_over_a_connection_that_died_then_is_known_as_taken(s3_bucket: S3Bucket) -> None:
+    """The second try finds the key taken, by the first: whoever creates compares, as after any lost answer."""
+    async with store_behind_proxy(s3_bucket) as (store, proxy):
+        proxy.hold_answers()
+        with pytest.raises(AlreadyExists):
+            await store.create("new", [b"content"])
+        assert await store.get("new") == b"content"
+
+
+async def test_as_long_as_the_store_answers_nothing_is_asked_twice(s3_bucket: S3Bucket) -> None:
+    async with store_behind_proxy(s3_bucket) as (store, proxy):
+        proxy.chunks.clear()
+        connections = proxy.connections
+        for number in range(20):
+            await store.create(f"key-{number}", [b"x" * 1_000])
+            assert await store.get_range(f"key-{number}", 0, 1_000) == b"x" * 1_000
+        requests = [chunk.split(b" ", 1)[0] for chunk in proxy.chunks if chunk.startswith((b"PUT ", b"GET "))]
+        assert requests == [b"PUT", b"GET"] * 20
+        assert proxy.connections == connections
 
 
 async def test_a_put_whose_answer_is_lost_has_stored_the_object_whole(s3_bucket: S3Bucket) -> None:
