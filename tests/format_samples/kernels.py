@@ -16,19 +16,29 @@ class Kernel(NamedTuple):
     ColumnDecoder: Callable[..., Any]
     decode_sections: Callable[..., Any]
     encode_rows: Callable[..., Any]
+    refused_records: Callable[..., Any]
     scan_entries: Callable[..., Any]
     scan_run: Callable[..., Any]
+    survey_times: Callable[..., Any]
 
 
 COMPILED = Kernel(
-    _decode.ColumnDecoder, _decode.decode_sections, _encode.encode_rows, _scan.scan_entries, _scan.scan_run
+    _decode.ColumnDecoder,
+    _decode.decode_sections,
+    _encode.encode_rows,
+    _decode.refused_records,
+    _scan.scan_entries,
+    _scan.scan_run,
+    _decode.survey_times,
 )
 TWIN = Kernel(
     decode_twin.ColumnDecoder,
     decode_twin.decode_sections,
     encode_twin.encode_rows,
+    decode_twin.refused_records,
     scan_twin.scan_entries,
     scan_twin.scan_run,
+    decode_twin.survey_times,
 )
 
 both_kernels = pytest.mark.parametrize("chosen", [pytest.param(COMPILED, id="compiled"), pytest.param(TWIN, id="twin")])

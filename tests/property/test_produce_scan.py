@@ -53,7 +53,7 @@ good_batches = st.builds(
 odd_batches = st.builds(
     batch,
     st.integers(0, 2**62),
-    count=st.integers(-1, 9),
+    count=st.integers(-1, 9) | st.integers(10, 2**31 - 1),
     records=st.binary(max_size=80),
     attributes=st.integers(-(2**15), 2**15 - 1) | st.sampled_from([0, 4, 5, 8, 16, 32]),
     last_offset_delta=st.none() | st.integers(-2, 9),

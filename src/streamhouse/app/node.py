@@ -231,6 +231,7 @@ class Node:
                 self._topics,
                 self.forwarder,
                 self._clock,
+                self.engine.threads,
                 auto_create_topics=self.settings.auto_create_topics,
             ),
             planner=Planner(

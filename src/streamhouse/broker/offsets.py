@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from streamhouse.format.batch import iter_headers
 from streamhouse.log.leader import PartitionLeader
-from streamhouse.log.reader import SegmentReader, first_at_or_after
+from streamhouse.log.reader import SegmentReader
 
 _ALL = 2**62
 
@@ -14,19 +13,13 @@ async def offset_at(reader: SegmentReader, leader: PartitionLeader, timestamp_ms
     found = await reader.offset_for_timestamp(leader, timestamp_ms)
     if found is not None:
         return found
-    for batches in _recent(leader):
-        found = first_at_or_after(batches, timestamp_ms, leader.log_start_offset)
-        if found is not None:
-            return found
-    return None
+    return await reader.first_at_or_after(_recent(leader), timestamp_ms, leader.log_start_offset)
 
 
 async def newest_timestamp(reader: SegmentReader, leader: PartitionLeader) -> tuple[int, int] | None:
     """(offset, timestamp) of the first record with the largest timestamp; None if the log is empty."""
     newest = await reader.newest_timestamp(leader)
-    for batches in _recent(leader):
-        for _, header in iter_headers(batches):
-            newest = max(newest, header.max_timestamp_ms)
+    newest = max(newest, await reader.newest_of(_recent(leader), leader.log_start_offset))
     return await offset_at(reader, leader, newest) if newest >= 0 else None
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, repeat
 from typing import NamedTuple
 
@@ -14,13 +16,21 @@ from streamhouse.broker.measures import DoorMeasures
 from streamhouse.broker.topics import Topics
 from streamhouse.client.peer import EARLIEST, LATEST, FoundOffset, Produced
 from streamhouse.core.partitioner import partition_for_key
-from streamhouse.format.batch import iter_headers, read_header
+from streamhouse.format.batch import read_header
 from streamhouse.format.columns import Columns
 from streamhouse.format.plain_batch import encode_plain_batch
-from streamhouse.format.records import columns_of, decode_records, encode_columns
+from streamhouse.format.records import columns_of, encode_columns
+from streamhouse.format.row_reading import RowsRead, read_rows
 from streamhouse.format.rows import Record
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, StreamHouseError, Unavailable
+from streamhouse.model.errors import (
+    AlreadyExists,
+    InvalidInput,
+    NotFound,
+    StreamHouseError,
+    Unavailable,
+    UnreadableRecords,
+)
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.measures import stopwatch_s
@@ -76,15 +86,17 @@ class RecordDoor:
         topics: Topics,
         forwarder: Forwarder,
         clock: Clock,
+        threads: Executor,
         *,
         auto_create_topics: bool,
         measures: DoorMeasures | None = None,
     ) -> None:
-        """`measures` are those of the listener whose clients come through here."""
+        """Rows are made on the `threads`. `measures` are those of the listener whose clients come through here."""
         self.measures = measures or DoorMeasures()
         self._topics = topics
         self._forwarder = forwarder
         self._clock = clock
+        self._threads = threads
         self._auto_create_topics = auto_create_topics
         self._turns = count()
 
@@ -94,6 +106,7 @@ class RecordDoor:
             self._topics,
             self._forwarder,
             self._clock,
+            self._threads,
             auto_create_topics=self._auto_create_topics,
             measures=measures,
         )
@@ -224,8 +237,9 @@ class RecordDoor:
         max_wait_ms: int = 0,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> ReadRecords:
-        """The records from an offset on; none if nothing came within `max_wait_ms`. OffsetOutOfRange if the offset was
-        deleted or is beyond the end."""
+        """The records from an offset on, as many as one answer may cost; none if nothing came within `max_wait_ms`.
+        OffsetOutOfRange if the offset was deleted or is beyond the end, UnreadableRecords if what is there cannot be
+        given as rows."""
         begun_s = stopwatch_s()
         try:
             fetched = await self._forwarder.fetch(
@@ -243,21 +257,17 @@ class RecordDoor:
         finally:
             self.measures.fetch_seconds.observe(stopwatch_s() - begun_s)
         self.measures.fetched_bytes += len(fetched.batches)
-        records: list[Record] = []
-        next_offset = offset
-        view = memoryview(fetched.batches)
-        for pos, header in iter_headers(view):
-            if len(records) >= max_records:
-                break
-            records += decode_records(view[pos : pos + header.size_bytes], start_offset=offset)
-            next_offset = max(offset, header.end_offset)
-        if len(records) > max_records:
-            del records[max_records:]
-            next_offset = records[-1].offset + 1
-        self.measures.fetched_records += len(records)
+        rows = RowsRead([], offset)
+        if fetched.batches:
+            reading = partial(read_rows, fetched.batches, offset, max_records=max_records)
+            try:
+                rows = await asyncio.get_running_loop().run_in_executor(self._threads, reading)
+            except UnreadableRecords as problem:
+                raise problem.at(topic.name, partition) from None
+        self.measures.fetched_records += len(rows.records)
         return ReadRecords(
-            records=records,
-            next_offset=next_offset,
+            records=rows.records,
+            next_offset=rows.next_offset,
             log_start_offset=fetched.log_start_offset,
             high_watermark=fetched.high_watermark,
         )

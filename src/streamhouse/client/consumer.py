@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamhouse.client.cluster import DEFAULT_RETRY_MS, Cluster
 from streamhouse.client.connection import DEFAULT_TIMEOUT_MS, Connection
 from streamhouse.client.errors import raise_for
-from streamhouse.client.fetching import MAX_FETCH_VERSION, damaged, fetch_problem, whole_batches
+from streamhouse.client.fetching import MAX_FETCH_VERSION, fetch_problem, whole_batches
 from streamhouse.client.groups_admin import GroupPartition
-from streamhouse.format.records import decode_records
-from streamhouse.model.errors import CorruptBatch
+from streamhouse.format.row_reading import CLIENT_LIMITS, read_rows
+from streamhouse.model.errors import UnreadableRecords
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import fetch
 
@@ -53,6 +53,7 @@ class Consumer:
         self._positions = dict(positions)
         self._stop_at = stop_at
         self._options = options or ConsumerOptions()
+        self._problem: UnreadableRecords | None = None
 
     @property
     def positions(self) -> dict[int, int]:
@@ -63,7 +64,10 @@ class Consumer:
         return not self._unfinished()
 
     async def poll(self, *, max_wait_ms: int = 500) -> list[ConsumedRecord]:
-        """The next records, in offset order within a partition; none if nothing came within the wait."""
+        """The next records, in offset order within a partition; none if nothing came within the wait.
+
+        UnreadableRecords of one partition is raised after the records of others, and again until `seek` passes over."""
+        self._raise_problem()
         if not self._unfinished():
             return []
         answers = await self._cluster.retrying(
@@ -71,8 +75,22 @@ class Consumer:
         )
         records: list[ConsumedRecord] = []
         for answer in answers:
-            records += self._take(answer)
+            try:
+                records += self._take(answer)
+            except UnreadableRecords as problem:
+                self._problem = self._problem or problem
+        if not records:
+            self._raise_problem()
         return records
+
+    def seek(self, partition: int, offset: int) -> None:
+        """The next poll reads there."""
+        self._positions[partition] = offset
+
+    def _raise_problem(self) -> None:
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
 
     def _unfinished(self) -> list[int]:
         if self._stop_at is None:
@@ -119,25 +137,26 @@ class Consumer:
             place = GroupPartition(self._topic, answer.partition_index)
             raise fetch_problem(place, self._positions[answer.partition_index], answer.error_code)
 
-    def _take(self, answer: fetch.PartitionData) -> Iterator[ConsumedRecord]:
-        """Decodes the batches one by one, so that each has the whole size limit, and moves the position behind them."""
+    def _take(self, answer: fetch.PartitionData) -> list[ConsumedRecord]:
+        """Moves the position behind them."""
         partition = answer.partition_index
-        stop = None if self._stop_at is None else self._stop_at[partition]
-        for header, batch in whole_batches(answer.records):
-            position = self._positions[partition]
-            try:
-                # A batch comes whole, also when the position is in its middle.
-                records = decode_records(batch, start_offset=position, end_offset=stop)
-            except CorruptBatch as problem:
-                raise damaged(GroupPartition(self._topic, partition), problem) from None
-            self._positions[partition] = max(position, header.end_offset)
-            for offset, timestamp_ms, key, value, headers in records:
-                yield ConsumedRecord(
-                    topic=self._topic,
-                    partition=partition,
-                    offset=offset,
-                    timestamp_ms=timestamp_ms,
-                    key=key,
-                    value=value,
-                    headers=headers,
-                )
+        batches = b"".join(batch for _, batch in whole_batches(answer.records))
+        try:
+            # A batch comes whole, also when the position is in its middle.
+            rows = read_rows(batches, self._positions[partition], limits=CLIENT_LIMITS)
+        except UnreadableRecords as problem:
+            raise problem.at(self._topic, partition) from None
+        self._positions[partition] = rows.next_offset
+        return [
+            ConsumedRecord(
+                topic=self._topic,
+                partition=partition,
+                offset=offset,
+                timestamp_ms=timestamp_ms,
+                key=key,
+                value=value,
+                headers=headers,
+            )
+            for offset, timestamp_ms, key, value, headers in rows.records
+            if self._stop_at is None or offset < self._stop_at[partition]
+        ]

@@ -11,8 +11,9 @@ from streamhouse.client.connection import DEFAULT_TIMEOUT_MS, Connection
 from streamhouse.client.errors import error_for, raise_for
 from streamhouse.client.groups_admin import GroupPartition
 from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
-from streamhouse.format.records import Record, decode_records
-from streamhouse.model.errors import CorruptBatch, CorruptData, OffsetOutOfRange, StreamHouseError
+from streamhouse.format.row_reading import CLIENT_LIMITS, RowLimits, read_rows
+from streamhouse.format.rows import Record
+from streamhouse.model.errors import OffsetOutOfRange, StreamHouseError, UnreadableRecords
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import fetch
 from streamhouse.wire.kafka.primitives import Records
@@ -26,6 +27,7 @@ class FetchLimits(NamedTuple):
     max_bytes: int = 16 * 1024 * 1024
     partition_max_bytes: int = 1024 * 1024
     min_bytes: int = 1
+    rows: RowLimits = CLIENT_LIMITS
 
 
 class Fetched(NamedTuple):
@@ -68,7 +70,7 @@ async def _fetch_share(
     except StreamHouseError as problem:
         return [Fetched(partition, offset, offset, [], problem) for partition, offset in positions.items()]
     return [
-        _read_answer(place, positions[place], answer)
+        await _read_answer(place, positions[place], answer, limits.rows)
         for topic in response.responses
         for answer in topic.partitions
         if (place := GroupPartition(topic.topic, answer.partition_index)) in positions
@@ -91,19 +93,18 @@ def _request(positions: Mapping[GroupPartition, int], limits: FetchLimits) -> fe
     )
 
 
-def _read_answer(place: GroupPartition, offset: int, answer: fetch.PartitionData) -> Fetched:
+async def _read_answer(place: GroupPartition, offset: int, answer: fetch.PartitionData, limits: RowLimits) -> Fetched:
     if answer.error_code != ErrorCode.NONE:
         return Fetched(place, offset, offset, [], fetch_problem(place, offset, answer.error_code))
-    records: list[Record] = []
-    next_offset = offset
-    for header, batch in whole_batches(answer.records):
-        try:
-            # A batch comes whole, also when the position is in its middle.
-            records += decode_records(batch, start_offset=next_offset)
-        except CorruptBatch as problem:
-            return Fetched(place, offset, next_offset, records, damaged(place, problem))
-        next_offset = max(next_offset, header.end_offset)
-    return Fetched(place, offset, next_offset, records)
+    batches = b"".join(batch for _, batch in whole_batches(answer.records))
+    if not batches:
+        return Fetched(place, offset, offset, [])
+    try:
+        # In a thread: what is small as it comes may be large as rows, and this may be a node's own loop.
+        rows = await asyncio.to_thread(read_rows, batches, offset, limits=limits)
+    except UnreadableRecords as problem:
+        return Fetched(place, offset, offset, [], problem.at(*place))
+    return Fetched(place, offset, rows.next_offset, rows.records)
 
 
 def fetch_problem(place: GroupPartition, offset: int, code: int) -> StreamHouseError:
@@ -114,10 +115,6 @@ def fetch_problem(place: GroupPartition, offset: int, code: int) -> StreamHouseE
             hint=f"`streamhouse topic describe {topic}` shows what it holds",
         )
     return error_for(code, f"fetching from {topic}/{partition}")
-
-
-def damaged(place: GroupPartition, problem: CorruptBatch) -> CorruptData:
-    return CorruptData(f"{place.topic}/{place.partition} sent damaged records: {problem.message}")
 
 
 def whole_batches(records: Records | None) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -161,11 +161,16 @@ class GroupConsumer:
             await self._wait_for_change(wait_ms)
             return None
         limits = FetchLimits(
-            max_wait_ms=wait_ms, max_bytes=max_bytes, partition_max_bytes=min(max_bytes, _PARTITION_MAX_BYTES)
+            max_wait_ms=wait_ms,
+            max_bytes=max_bytes,
+            partition_max_bytes=min(max_bytes, _PARTITION_MAX_BYTES),
+            rows=self._options.rows,
         )
-        passing: StreamHouseError | None = None
-        for answer in await fetch_round(self._data, positions, limits):
+        answers = await fetch_round(self._data, positions, limits)
+        for answer in answers:
             self._partitions.put(answer)
+        passing: StreamHouseError | None = None
+        for answer in answers:
             if answer.problem is not None and await self._may_pass(answer, answer.problem):
                 passing = passing or answer.problem
         return passing

@@ -19,6 +19,7 @@ from streamhouse.client.cluster import DEFAULT_RETRY_MS, Cluster
 from streamhouse.client.errors import RETRIABLE
 from streamhouse.client.group_member import GroupMember
 from streamhouse.client.groups_admin import GroupPartition
+from streamhouse.format.row_reading import CLIENT_LIMITS, RowLimits
 from streamhouse.model.errors import NotFound, StaleGeneration, StreamHouseError, Unavailable
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.retry import backoff_ms
@@ -37,7 +38,8 @@ class GroupConsumerOptions:
     """`reset`: where to read a partition of which the group has committed nothing, or of which that is gone.
 
     With `auto_commit_ms`, what a poll returned is committed after the next poll, at most so much later. A consumer that
-    nobody polls for `max_idle_ms` leaves its group; the next poll joins again."""
+    nobody polls for `max_idle_ms` leaves its group; the next poll joins again. `rows` bounds what one answer of a
+    partition may become in memory."""
 
     client_id: str = "streamhouse"
     reset: Reset = "earliest"
@@ -46,6 +48,7 @@ class GroupConsumerOptions:
     rebalance_timeout_ms: int = 45_000
     assignor: str | None = None
     retry_ms: int = DEFAULT_RETRY_MS
+    rows: RowLimits = CLIENT_LIMITS
 
 
 class GroupMembership:

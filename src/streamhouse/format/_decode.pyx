@@ -10,7 +10,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from libc.stdint cimport INT32_MAX, UINT32_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from streamhouse.format.columns import Columns
@@ -77,6 +77,18 @@ cdef struct Batch:
     int64_t append_timestamp
     bint stamped
     int64_t record_count
+
+
+cdef struct Limits:
+    int64_t rows
+    # Records and their headers together.
+    int64_t parts
+
+
+cdef enum Outcome:
+    NOT_VALID
+    WHOLE
+    STOPPED
 
 
 cdef struct Totals:
@@ -180,7 +192,9 @@ cdef inline bint read_row(Reader *section, const Batch *batch, int64_t *last_del
         return False
     if not read_blob(headers, True, &row.key) or not read_blob(headers, True, &row.value):
         return False
-    return read_int(headers, &row.header_count) and row.header_count >= 0
+    if not read_int(headers, &row.header_count):
+        return False
+    return 0 <= row.header_count <= (headers.end - headers.at) // MIN_HEADER_BYTES
 
 
 cdef inline void put_blob(const Blob *blob, int64_t index, int64_t at, int32_t *offsets, uint8_t *data) noexcept nogil:
@@ -213,21 +227,27 @@ cdef bint read_headers(Reader *headers, const Row *row, bint wanted, Totals *use
     return headers.at == headers.end
 
 
-cdef bint fill(const Batch *batch, int64_t start_offset, int64_t end_offset, bint keys_only, Totals *used, const Target *target) noexcept nogil:
-    """Check every record of a batch, and write those in the range to the columns, which have room for all."""
+cdef Outcome fill(const Batch *batch, int64_t start_offset, int64_t end_offset, bint keys_only, const Limits *limits, Totals *used, const Target *target, int64_t *stopped_at) noexcept nogil:
+    """Check every record of a batch, and write those in the range to the columns, which have room for all; up to the
+    first for which there is no room within the limits."""
     cdef Reader section, headers
     cdef Row row
     cdef int64_t last_delta = -1
-    cdef int64_t i
+    cdef int64_t i, parts
     cdef bint wanted
     section.at = batch.records
     section.end = section.at + batch.size_bytes
     for i in range(batch.record_count):
         if not read_row(&section, batch, &last_delta, &row, &headers):
-            return False
+            return NOT_VALID
         wanted = start_offset <= row.offset < end_offset
+        if wanted:
+            parts = used.rows + used.headers + 1 + (0 if keys_only else row.header_count)
+            if used.rows >= limits.rows or parts > limits.parts:
+                stopped_at[0] = row.offset
+                return STOPPED
         if not read_headers(&headers, &row, wanted and not keys_only, used, target):
-            return False
+            return NOT_VALID
         if not wanted:
             continue
         if keys_only:
@@ -242,7 +262,15 @@ cdef bint fill(const Batch *batch, int64_t start_offset, int64_t end_offset, bin
         used.value_bytes += row.value.size
         used.rows += 1
         target.list_offsets[used.rows] = <int32_t>used.headers
-    return section.at == section.end
+    return WHOLE if section.at == section.end else NOT_VALID
+
+
+cdef bint read_checked(Reader *section, const Batch *batch, int64_t *last_delta, Row *row) noexcept nogil:
+    """One record with its headers, of which nothing is kept."""
+    cdef Reader headers
+    cdef Totals nothing
+    cdef Target nowhere
+    return read_row(section, batch, last_delta, row, &headers) and read_headers(&headers, row, False, &nothing, &nowhere)
 
 
 cdef void sizes_of(const Totals *totals, int64_t *sizes) noexcept nogil:
@@ -258,19 +286,50 @@ cdef void sizes_of(const Totals *totals, int64_t *sizes) noexcept nogil:
     sizes[HEADER_VALUE_VALIDITY] = (totals.headers + 7) >> 3
 
 
+cdef int open_section(section, Batch *batch, Py_buffer *records) except -1:
+    """Whoever calls it releases `records`."""
+    batch.base_offset = section.base_offset
+    batch.last_offset_delta = section.last_offset_delta
+    batch.base_timestamp = section.base_timestamp_ms
+    batch.stamped = section.append_timestamp_ms is not None
+    batch.append_timestamp = section.append_timestamp_ms if batch.stamped else 0
+    batch.record_count = section.record_count
+    PyObject_GetBuffer(section.records, records, PyBUF_SIMPLE)
+    batch.records = <const uint8_t *>records.buf
+    batch.size_bytes = records.len
+    return 0
+
+
+cdef object not_valid(const Batch *batch):
+    return CorruptBatch(f"the records of the batch at offset {batch.base_offset} are not valid")
+
+
 cdef class ColumnDecoder:
     cdef int64_t start_offset
     cdef int64_t end_offset
     cdef bint keys_only
+    cdef Limits limits
     cdef Totals used
+    cdef readonly int64_t stopped_at
     # Bytes objects that nobody else has seen yet.
     cdef (PyObject *)[COLUMN_COUNT] columns
     cdef int64_t[COLUMN_COUNT] room
 
-    def __cinit__(self, int64_t start_offset, int64_t end_offset, *, bint keys_only=False):
+    def __cinit__(
+        self,
+        int64_t start_offset,
+        int64_t end_offset,
+        *,
+        bint keys_only=False,
+        int64_t max_rows=INT64_MAX,
+        int64_t max_parts=INT64_MAX,
+    ):
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.keys_only = keys_only
+        self.limits.rows = max_rows
+        self.limits.parts = max_parts
+        self.stopped_at = -1
 
     def __dealloc__(self):
         cdef int i
@@ -281,26 +340,23 @@ cdef class ColumnDecoder:
         cdef Batch batch
         cdef Py_buffer records
         cdef Target target
-        cdef bint valid
-        batch.base_offset = section.base_offset
-        batch.last_offset_delta = section.last_offset_delta
-        batch.base_timestamp = section.base_timestamp_ms
-        batch.stamped = section.append_timestamp_ms is not None
-        batch.append_timestamp = section.append_timestamp_ms if batch.stamped else 0
-        batch.record_count = section.record_count
-        PyObject_GetBuffer(section.records, &records, PyBUF_SIMPLE)
+        cdef Totals before = self.used
+        cdef Outcome outcome = NOT_VALID
+        open_section(section, &batch, &records)
         try:
-            batch.records = <const uint8_t *>records.buf
-            batch.size_bytes = records.len
-            valid = batch.record_count <= batch.size_bytes // MIN_RECORD_BYTES
-            if valid:
+            if batch.record_count <= batch.size_bytes // MIN_RECORD_BYTES:
                 self.make_room(&batch, &target)
                 with nogil:
-                    valid = fill(&batch, self.start_offset, self.end_offset, self.keys_only, &self.used, &target)
+                    outcome = fill(
+                        &batch, self.start_offset, self.end_offset, self.keys_only, &self.limits, &self.used, &target,
+                        &self.stopped_at,
+                    )
         finally:
             PyBuffer_Release(&records)
-        if not valid:
-            raise CorruptBatch(f"the records of the batch at offset {batch.base_offset} are not valid")
+        if outcome == NOT_VALID:
+            self.used = before
+            self.clear_validity()
+            raise not_valid(&batch)
         if (
             max(self.used.key_bytes, self.used.value_bytes) > INT32_MAX
             or max(self.used.header_key_bytes, self.used.header_value_bytes) > INT32_MAX
@@ -335,8 +391,8 @@ cdef class ColumnDecoder:
         """For whatever the batch turns out to be: its bytes may all be keys, or all be headers."""
         cdef Totals most = self.used
         cdef int64_t[COLUMN_COUNT] sizes
-        most.rows += batch.record_count
-        most.headers += batch.size_bytes // MIN_HEADER_BYTES
+        most.rows += min(batch.record_count, self.limits.rows)
+        most.headers += 0 if self.keys_only else min(batch.size_bytes // MIN_HEADER_BYTES, self.limits.parts)
         most.key_bytes += batch.size_bytes
         most.value_bytes += batch.size_bytes
         most.header_key_bytes += batch.size_bytes
@@ -358,6 +414,23 @@ cdef class ColumnDecoder:
         target.header_value_data = <uint8_t *>self.start_of(HEADER_VALUE_DATA)
         target.header_value_validity = <uint8_t *>self.start_of(HEADER_VALUE_VALIDITY)
         return 0
+
+    cdef void clear_validity(self) noexcept:
+        """Of what was taken back: a bit that is set stays so."""
+        cdef int64_t[3] counts
+        cdef int[3] columns
+        cdef int64_t whole
+        cdef int i
+        columns[0], columns[1], columns[2] = KEY_VALIDITY, VALUE_VALIDITY, HEADER_VALUE_VALIDITY
+        counts[0] = counts[1] = self.used.rows
+        counts[2] = self.used.headers
+        for i in range(3):
+            if self.columns[columns[i]] == NULL:
+                continue
+            whole = counts[i] >> 3
+            if whole < self.room[columns[i]]:
+                self.start_of(columns[i])[whole] &= (1 << (counts[i] & 7)) - 1
+                memset(self.start_of(columns[i]) + whole + 1, 0, self.room[columns[i]] - whole - 1)
 
     cdef int reserve(self, const int64_t *sizes) except -1:
         cdef int i
@@ -411,3 +484,101 @@ def decode_sections(sections, int64_t start_offset, int64_t end_offset):
     for section in sections:
         decoder.add(section)
     return decoder.finish()
+
+
+cdef struct Survey:
+    # The first record from an offset on that is not before a time; -1 if there is none.
+    int64_t first_offset
+    int64_t first_timestamp
+    # The largest timestamp from that offset on.
+    int64_t max_timestamp
+
+
+cdef bint survey(const Batch *batch, int64_t start_offset, int64_t from_ms, Survey *found) noexcept nogil:
+    cdef Reader section
+    cdef Row row
+    cdef int64_t last_delta = -1
+    cdef int64_t i
+    section.at = batch.records
+    section.end = section.at + batch.size_bytes
+    for i in range(batch.record_count):
+        if not read_checked(&section, batch, &last_delta, &row):
+            return False
+        if row.offset < start_offset:
+            continue
+        if row.timestamp >= from_ms and found.first_offset < 0:
+            found.first_offset = row.offset
+            found.first_timestamp = row.timestamp
+        found.max_timestamp = max(found.max_timestamp, row.timestamp)
+    return section.at == section.end
+
+
+def survey_times(section, int64_t start_offset, int64_t from_ms):
+    cdef Batch batch
+    cdef Py_buffer records
+    cdef Survey found
+    cdef bint valid
+    found.first_offset = found.first_timestamp = -1
+    found.max_timestamp = INT64_MIN
+    open_section(section, &batch, &records)
+    try:
+        with nogil:
+            valid = survey(&batch, start_offset, from_ms, &found)
+    finally:
+        PyBuffer_Release(&records)
+    if not valid:
+        raise not_valid(&batch)
+    first = None if found.first_offset < 0 else (found.first_offset, found.first_timestamp)
+    return first, found.max_timestamp
+
+
+cdef enum:
+    NO_TIMESTAMP = -1
+
+
+cdef struct Rules:
+    bint needs_key
+    int64_t oldest_ms
+    int64_t newest_ms
+
+
+cdef Outcome next_refused(Reader *section, const Batch *batch, const Rules *rules, int64_t *index, int64_t *last_delta, Row *row) noexcept nogil:
+    """Go on to the next record that the rules do not allow: STOPPED there."""
+    while index[0] < batch.record_count:
+        if not read_checked(section, batch, last_delta, row):
+            return NOT_VALID
+        index[0] += 1
+        if rules.needs_key and row.key.data == NULL:
+            return STOPPED
+        if row.timestamp != NO_TIMESTAMP and not rules.oldest_ms <= row.timestamp <= rules.newest_ms:
+            return STOPPED
+    return WHOLE if section.at == section.end else NOT_VALID
+
+
+def refused_records(section, bint needs_key, int64_t oldest_ms, int64_t newest_ms, Py_ssize_t limit):
+    cdef Batch batch
+    cdef Py_buffer records
+    cdef Reader reader
+    cdef Rules rules
+    cdef Row row
+    cdef int64_t index = 0, last_delta = -1
+    cdef Outcome outcome = STOPPED
+    cdef list refused = []
+    rules.needs_key = needs_key
+    rules.oldest_ms = oldest_ms
+    rules.newest_ms = newest_ms
+    open_section(section, &batch, &records)
+    try:
+        reader.at = batch.records
+        reader.end = reader.at + batch.size_bytes
+        while outcome == STOPPED and len(refused) < limit:
+            with nogil:
+                outcome = next_refused(&reader, &batch, &rules, &index, &last_delta, &row)
+            if outcome == STOPPED:
+                is_keyless = needs_key and row.key.data == NULL
+                refused.append((index - 1, None if is_keyless else row.timestamp))
+    finally:
+        PyBuffer_Release(&records)
+    if outcome == NOT_VALID:
+        raise not_valid(&batch)
+    return refused

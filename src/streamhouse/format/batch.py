@@ -29,6 +29,11 @@ LENGTH_OVERHEAD_BYTES = 12
 CRC_START = 21
 _MAGIC_AT = 16
 _MIN_RECORD_BYTES = 7
+# The most bytes that a byte of each codec's data can become: deflate's longest match takes two bits, snappy copies 64
+# bytes with three, an lz4 match grows by 255 with each byte, and a zstd block of one repeated byte takes four for 2^17.
+_MOST_INFLATED = (1, 1032, 22, 255, 32768)
+# More would be refused by whoever reads them.
+_MOST_RECORDS = DEFAULT_LIMIT_BYTES // _MIN_RECORD_BYTES
 _SEQUENCE_MODULUS = 2**31
 
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -129,7 +134,8 @@ def check_produced(buf: memoryview) -> BatchHeader:
         and header[3] == MAGIC
         and 0 <= header[5] <= _LAST_CODEC
         and header[6] == header[12] - 1 >= 0
-        and (header[5] or header[12] * _MIN_RECORD_BYTES <= size - HEADER_BYTES)
+        and header[12] * _MIN_RECORD_BYTES <= (size - HEADER_BYTES) * _MOST_INFLATED[header[5]]
+        and header[12] <= _MOST_RECORDS
         and (header[9] == -1 or (header[9] >= 0 and header[10] >= 0 and header[11] >= 0))
     ):
         raise _refusal(header, size)
@@ -163,7 +169,8 @@ def _refusal(header: BatchHeader, size: int) -> CorruptBatch | Unsupported:
         return CorruptBatch(f"record batch attributes {attributes & 0xFFFF:#06x} are not a producer's to set")
     if header.last_offset_delta != count - 1 or count < 1:
         return CorruptBatch(f"a record batch of {count} records has last offset delta {header.last_offset_delta}")
-    if not attributes and count * _MIN_RECORD_BYTES > size - HEADER_BYTES:
+    most_bytes = min((size - HEADER_BYTES) * _MOST_INFLATED[attributes], DEFAULT_LIMIT_BYTES)
+    if count * _MIN_RECORD_BYTES > most_bytes:
         return CorruptBatch(f"{count} records do not fit in a record batch of {size} bytes")
     producer = f"producer id {header.producer_id}, epoch {header.producer_epoch}, sequence {header.base_sequence}"
     return CorruptBatch(f"{producer} do not go together")

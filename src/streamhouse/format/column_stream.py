@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from streamhouse.format import kernel
-from streamhouse.format.batch import iter_headers
+from streamhouse.format.batch import BatchHeader, iter_headers
 from streamhouse.format.columns import Columns
 from streamhouse.format.compression import DEFAULT_LIMIT_BYTES
 from streamhouse.format.records import section_of, with_utf8_header_keys
 from streamhouse.model.buffer import Buffer
+from streamhouse.model.errors import CorruptBatch
 
 
 class ColumnsPart(NamedTuple):
@@ -18,6 +19,10 @@ class ColumnsPart(NamedTuple):
 
     columns: Columns
     is_log_append_time: bool
+
+
+def _raise(header: BatchHeader, problem: CorruptBatch) -> None:
+    raise problem
 
 
 def iter_columns(
@@ -29,13 +34,14 @@ def iter_columns(
     target_bytes: int,
     as_text: bool = True,
     keys_only: bool = False,
+    pass_over: Callable[[BatchHeader, CorruptBatch], None] = _raise,
 ) -> Iterator[ColumnsPart]:
     """The records of many runs of whole batches, those from `start_offset` up to `end_offset` (not included).
 
     A part ends with the batch that reaches one of the targets (the bytes are decompressed ones), so it can be larger
     by a batch. CRCs are checked and control batches skipped, as `decode_columns` does. Without `as_text`, header keys
     stay the bytes that they are, for those who write them again. With `keys_only` values are empty or null, and
-    headers are left out.
+    headers are left out. A batch that cannot be read is given to `pass_over`, and left out if that does not raise.
 
     Each batch is decoded before the next is asked for: runs that are made one at a time are then still in the
     processor's caches, which halves what this costs."""
@@ -52,9 +58,14 @@ def iter_columns(
             ):
                 yield ColumnsPart(_finish(decoder, as_text), is_log_append_time)
                 batches = rows = size_bytes = 0
-            section = section_of(view[pos : pos + header.size_bytes], header, DEFAULT_LIMIT_BYTES)
+            try:
+                section = section_of(view[pos : pos + header.size_bytes], header, DEFAULT_LIMIT_BYTES)
+                if section is not None:
+                    decoder.add(section)
+            except CorruptBatch as problem:
+                pass_over(header, problem)
+                continue
             if section is not None:
-                decoder.add(section)
                 batches += 1
                 rows += section.record_count
                 size_bytes += len(section.records)

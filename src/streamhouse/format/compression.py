@@ -35,6 +35,10 @@ _ZSTD_MAX_BLOCK_BYTES = 128 * 1024
 _ZSTD_MIN_WINDOW_LIMIT_BYTES = 8 * 1024 * 1024
 
 
+class InflatesTooFar(CorruptBatch):
+    """More than is allowed comes out of it, whether or not it is damaged."""
+
+
 class Codec(IntEnum):
     """The low three bits of a batch's attributes."""
 
@@ -63,7 +67,8 @@ def compress(codec: Codec, data: Buffer) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Buffer:
-    """The data without its codec; CorruptBatch if it is damaged, cut short, or larger than `limit_bytes`."""
+    """The data without its codec; CorruptBatch if it is damaged or cut short, InflatesTooFar if it is larger than
+    `limit_bytes`."""
     if codec == Codec.NONE:
         if len(data) > limit_bytes:
             raise _too_large(limit_bytes)
@@ -77,8 +82,8 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES)
         raise CorruptBatch(f"the {Codec(codec).name.lower()} data is damaged: {problem}") from None
 
 
-def _too_large(limit_bytes: int) -> CorruptBatch:
-    return CorruptBatch(f"the records take more than {limit_bytes} bytes when decompressed")
+def _too_large(limit_bytes: int) -> InflatesTooFar:
+    return InflatesTooFar(f"the records take more than {limit_bytes} bytes when decompressed")
 
 
 def _cut_short(codec: Codec) -> CorruptBatch:

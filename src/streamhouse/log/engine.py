@@ -78,7 +78,8 @@ class LogEngine:
         self._lost = lost
         self._chores = TaskGroup("log")
         self._renewal = TaskGroup("leases")
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="log")
+        self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="log")
+        """For what grows with the records: they are decompressed, read and encoded here, and never on the loop."""
         self.wals = _Wals(
             MemoryWal()
             if wal_directory is None
@@ -95,7 +96,7 @@ class LogEngine:
         )
         self.buffer = ByteBudget(settings.buffer_bytes)
         self.tail_memory = TailMemory(settings.tail_bytes)
-        self.reader = SegmentReader(objects, settings.cache_bytes, self._threads)
+        self.reader = SegmentReader(objects, settings.cache_bytes, self.threads)
         self.committed_logs = CommittedLogs(metadata, clock, settings.garbage_grace // 2)
         self._committer = SegmentCommitter(metadata, clock)
         self.uploader = Uploader(
@@ -103,7 +104,7 @@ class LogEngine:
             objects=objects,
             committer=self._committer,
             clock=clock,
-            threads=self._threads,
+            threads=self.threads,
         )
         self.leadership = Leadership(
             agent_id=agent_id,
@@ -218,7 +219,7 @@ class LogEngine:
         await self.reader.close()
         await self.wals.local.close()
         await self.wals.object.close()
-        self._threads.shutdown(wait=False)
+        self.threads.shutdown(wait=False)
 
     # --- leading ---
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from itertools import pairwise
 
 from streamhouse.format.batch import first_batch_at, iter_headers, read_header, whole_batches
 from streamhouse.format.block_header import BLOCK_HEADER_BYTES, BlockHeader, decode_block_header
-from streamhouse.format.records import decode_records
 from streamhouse.format.segment import decode_block
 from streamhouse.format.segment_index import (
     SUFFIX_HINT_BYTES,
@@ -22,6 +21,7 @@ from streamhouse.format.segment_index import (
 )
 from streamhouse.log.block_cache import LoadingCache
 from streamhouse.log.readable import ReadableLog
+from streamhouse.log.time_search import first_at_or_after, newest_timestamp
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData, NotFound
@@ -92,11 +92,23 @@ class SegmentReader:
             for block in range(index.block_of(leader.log_start_offset), index.block_count):
                 if index.max_timestamps[block] < timestamp_ms:
                     continue
-                (data,) = await self._blocks_of(segment, index, block, block)
-                found = first_at_or_after(memoryview(data), timestamp_ms, leader.log_start_offset)
+                data = await self._blocks_of(segment, index, block, block)
+                found = await self.first_at_or_after(data, timestamp_ms, leader.log_start_offset)
                 if found is not None:
                     return found
         return None
+
+    async def first_at_or_after(
+        self, runs: Sequence[Buffer], timestamp_ms: int, log_start_offset: int
+    ) -> tuple[int, int] | None:
+        """The same, among some runs of batches."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, first_at_or_after, runs, timestamp_ms, log_start_offset
+        )
+
+    async def newest_of(self, runs: Sequence[Buffer], log_start_offset: int) -> int:
+        """The largest timestamp in some runs of batches, of what is not deleted; -1 if there is nothing."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, newest_timestamp, runs, log_start_offset)
 
     async def newest_timestamp(self, leader: ReadableLog) -> int:
         """The largest timestamp of what is in segments and not deleted; -1 if there is nothing."""
@@ -105,10 +117,8 @@ class SegmentReader:
         for segment in leader.segments[: len(leader.segments) - len(whole)]:
             index = await self._index_of(segment)
             first = index.block_of(leader.log_start_offset)
-            for block in await self._blocks_of(segment, index, first, index.block_count - 1):
-                for record in decode_records(block):
-                    if record.offset >= leader.log_start_offset:
-                        newest = max(newest, record.timestamp_ms)
+            blocks = await self._blocks_of(segment, index, first, index.block_count - 1)
+            newest = max(newest, await self.newest_of(blocks, leader.log_start_offset))
         return newest
 
     async def index_of(self, segment: SegmentRow) -> SegmentIndex:
@@ -220,16 +230,6 @@ class SegmentReader:
             pass
         finally:
             self._reading_ahead.discard(leader.partition)
-
-
-def first_at_or_after(batches: memoryview, timestamp_ms: int, log_start_offset: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record in a run of batches that is at or after a time and not deleted."""
-    for position, header in iter_headers(batches):
-        if header.max_timestamp_ms >= timestamp_ms and header.end_offset > log_start_offset:
-            for record in decode_records(batches[position : position + header.size_bytes]):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= log_start_offset:
-                    return record.offset, record.timestamp_ms
-    return None
 
 
 def _as_damage(segment: SegmentRow, problem: BaseException) -> BaseException:

@@ -24,6 +24,7 @@ StreamHouseError
 │   ├── EarlierBatchAwaited   a batch of an idempotent producer seems to be missing, and may come
 │   └── OutcomeUnknown        no answer came: what was asked may have been done, or may still be
 └── CorruptData               stored bytes are damaged: never served, never skipped
+    └── UnreadableRecords     records that cannot be given as rows: the reader may choose to go on behind them
 """
 
 from __future__ import annotations
@@ -131,3 +132,15 @@ class OutcomeUnknown(Unavailable):
 
 class CorruptData(StreamHouseError):
     pass
+
+
+class UnreadableRecords(CorruptData):
+    """`next_offset` is behind them."""
+
+    def __init__(self, message: str, *, hint: str | None = None, next_offset: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.next_offset = next_offset
+
+    def at(self, topic: str, partition: int) -> UnreadableRecords:
+        """The same, for who reads several partitions."""
+        return UnreadableRecords(f"{topic}/{partition}: {self.message}", hint=self.hint, next_offset=self.next_offset)

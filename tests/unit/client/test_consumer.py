@@ -12,7 +12,7 @@ from streamhouse.client.cluster import Cluster
 from streamhouse.client.consumer import ConsumedRecord, Consumer, ConsumerOptions
 from streamhouse.format.batch import place
 from streamhouse.format.records import Record, encode_records
-from streamhouse.model.errors import CorruptData, NotLeader, OffsetOutOfRange
+from streamhouse.model.errors import CorruptData, NotLeader, OffsetOutOfRange, UnreadableRecords
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import fetch
 
@@ -121,6 +121,28 @@ def test_damaged_records_are_never_handed_out(fake_broker: Any) -> None:
 
     with pytest.raises(CorruptData, match="orders/0"):
         with_cluster(fake_broker, lambda cluster: Consumer(cluster, "orders", {0: 0}).poll(max_wait_ms=1))
+
+
+def test_what_is_before_damaged_records_and_in_other_partitions_comes_first(fake_broker: Any) -> None:
+    fake_broker.topics = {"orders": 2}
+    for values in ([b"before"], [b"lost"], [b"after"]):
+        store(fake_broker, "orders", 0, values)
+    store(fake_broker, "orders", 1, [b"other"])
+    damaged = bytearray(fake_broker.batches["orders", 0][1])
+    damaged[-3] ^= 1
+    fake_broker.batches["orders", 0][1] = bytes(damaged)
+
+    async def scenario(cluster: Cluster) -> list[list[bytes | None]]:
+        consumer = Consumer(cluster, "orders", {0: 0, 1: 0})
+        seen = [sorted(record.value or b"" for record in await consumer.poll(max_wait_ms=1))]
+        for _ in range(2):
+            with pytest.raises(UnreadableRecords, match="orders/0") as problem:
+                await consumer.poll(max_wait_ms=1)
+        assert problem.value.next_offset == 2
+        consumer.seek(0, problem.value.next_offset)
+        return [*seen, [record.value for record in await consumer.poll(max_wait_ms=1)]]
+
+    assert with_cluster(fake_broker, scenario) == [[b"before", b"other"], [b"after"]]
 
 
 def test_a_leader_that_moved_is_asked_for_again(fake_broker: Any, fail_first: Any) -> None:

@@ -39,6 +39,30 @@ def test_runs_are_put_together_until_there_are_enough_rows(chosen: Kernel) -> No
     assert offsets(found) == [list(range(20)), list(range(20, 40)), list(range(40, 50))]
 
 
+@both_kernels
+def test_a_batch_that_cannot_be_read_is_left_out_if_that_is_wanted(chosen: Kernel) -> None:
+    """Nothing of it stays: it has good records before the bad one, and nulls follow where it had values."""
+    nulls = encode_records([Record(offset, 1_000, None, None) for offset in range(20, 30)], base_offset=20)
+    ((_, header),) = iter_headers(bad := batch(10))
+    bad = build(header._replace(record_count=11, last_offset_delta=10), bad[HEADER_BYTES:])
+    passed_over: list[int] = []
+    with using(chosen):
+        with pytest.raises(CorruptBatch):
+            parts(batch(0), bad, nulls)
+        found = list(
+            iter_columns(
+                [batch(0), bad, nulls],
+                start_offset=0,
+                end_offset=EVERYTHING,
+                target_rows=EVERYTHING,
+                target_bytes=EVERYTHING,
+                pass_over=lambda header, _: passed_over.append(header.base_offset),
+            )
+        )
+    assert passed_over == [10]
+    assert [record for part in found for record in records_of(part.columns)] == decode_records(batch(0) + nulls)
+
+
 def test_what_is_compressed_counts_with_what_it_becomes() -> None:
     runs = [batch(10 * number, codec=Codec.ZSTD, size=10_000) for number in range(4)]
     assert len(runs[0]) < 1_000

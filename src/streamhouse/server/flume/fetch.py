@@ -5,18 +5,26 @@ value is one with an empty payload."""
 
 from __future__ import annotations
 
+import logging
+
 from streamhouse.broker.records import EARLIEST as OLDEST_RECORD
 from streamhouse.broker.records import RecordDoor
 from streamhouse.format.rows import Record
-from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.errors import StreamHouseError, UnreadableRecords
 from streamhouse.server.flume.errors import code_of
 from streamhouse.wire.flume.codes import ErrorCode
 from streamhouse.wire.flume.records import EARLIEST, FETCH_RECORD_BYTES, FetchRecord, FetchRequest, FetchResponse
+
+_log = logging.getLogger(__name__)
 
 
 async def answer_fetch(records: RecordDoor, request: FetchRequest, largest_bytes: int) -> FetchResponse:
     try:
         found = await _read(records, request, min(max(request.max_bytes, 1), largest_bytes))
+    except UnreadableRecords as problem:
+        # Flume's codes cannot say which offset is behind it.
+        _log.warning("a Flume client cannot read on: %s", problem)
+        return FetchResponse(code_of(problem), ())
     except StreamHouseError as problem:
         return FetchResponse(code_of(problem), ())
     return FetchResponse(ErrorCode.NONE, found)

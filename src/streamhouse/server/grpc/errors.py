@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 import grpc
 
-from streamhouse.model.errors import StreamHouseError
-from streamhouse.wire.grpc.error_kinds import ERROR_KIND_KEY, kind_of
+from streamhouse.model.errors import StreamHouseError, UnreadableRecords
+from streamhouse.wire.grpc.error_kinds import ERROR_KIND_KEY, NEXT_OFFSET_KEY, kind_of
 
 # All of a call's metadata must fit in 8 KiB, and what is not ASCII becomes three times as long there.
 _LONGEST_MESSAGE = 500
@@ -18,4 +18,7 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], problem: StreamHous
     kind = kind_of(problem)
     # A name that came from a client may hold what UTF-8 cannot say.
     message = str(problem)[:_LONGEST_MESSAGE].encode("utf-8", "replace").decode()
-    await context.abort(_CODES[kind.status], message, trailing_metadata=((ERROR_KIND_KEY, kind.name),))
+    metadata = [(ERROR_KIND_KEY, kind.name)]
+    if isinstance(problem, UnreadableRecords) and problem.next_offset is not None:
+        metadata.append((NEXT_OFFSET_KEY, str(problem.next_offset)))
+    await context.abort(_CODES[kind.status], message, trailing_metadata=tuple(metadata))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -53,7 +54,9 @@ class TaskReader:
             connection=options.connection,
             include_headers=options.include_headers,
             presign=options.presign,
-            data_loss=DataLoss(is_fatal=options.fail_on_data_loss),
+            data_loss=DataLoss(
+                is_fatal=options.fail_on_data_loss, passes_over_unreadable=not options.fail_on_data_loss
+            ),
         )
 
     def read(self, task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -66,7 +69,7 @@ class TaskReader:
         for piece, fetched in self._fetched(pieces, location):
             try:
                 if fetched is not None:
-                    yield from _decode(piece, iter_blocks(fetched.result()), rows)
+                    yield from self._decode(piece, iter_blocks(fetched.result()), rows)
                 else:
                     yield from self._read_tail(piece, rows)
             except _Moved as moved:
@@ -109,8 +112,20 @@ class TaskReader:
                 raise _Moved(start, problem) from None
             if not content:
                 raise Unavailable(f"{piece.topic}-{piece.partition} has no records from offset {start} on any more")
-            yield from _decode(replace(piece, start=start), [content], rows)
+            yield from self._decode(replace(piece, start=start), [content], rows)
             start = kernel.scan_run(content, 0, len(content)).end_offset
+
+    def _decode(self, piece: ScanPiece, runs: Iterable[Buffer], rows: RowBatches) -> Iterator[pa.RecordBatch]:
+        parts = iter_columns(
+            runs,
+            start_offset=piece.start,
+            end_offset=piece.end,
+            target_rows=_TARGET_ROWS,
+            target_bytes=_TARGET_BYTES,
+            pass_over=partial(self.data_loss.pass_over, piece.topic, piece.partition),
+        )
+        for part in parts:
+            yield from rows.of(piece.topic, piece.partition, part)
 
     def _find_again(self, piece: ScanPiece, start: int) -> Sequence[ScanPiece]:
         """Segments are merged, compacted and deleted, and tails become segments, while a query runs."""
@@ -136,14 +151,6 @@ class _Moved(Exception):
         super().__init__(str(problem))
         self.start = start
         self.problem = problem
-
-
-def _decode(piece: ScanPiece, runs: Iterable[Buffer], rows: RowBatches) -> Iterator[pa.RecordBatch]:
-    parts = iter_columns(
-        runs, start_offset=piece.start, end_offset=piece.end, target_rows=_TARGET_ROWS, target_bytes=_TARGET_BYTES
-    )
-    for part in parts:
-        yield from rows.of(piece.topic, piece.partition, part)
 
 
 def _patiently(attempt: Callable[[], Result]) -> Result:

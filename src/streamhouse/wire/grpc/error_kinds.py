@@ -13,6 +13,9 @@ from streamhouse.model.errors import OutcomeUnknown
 ERROR_KIND_KEY = "streamhouse-error"
 """The trailing metadata that holds the name. A status without it came from a gRPC library and not from a handler."""
 
+NEXT_OFFSET_KEY = "streamhouse-next-offset"
+"""With `unreadable-records`: the offset behind them."""
+
 
 class Status(IntEnum):
     """gRPC's status codes, those that we use."""
@@ -62,6 +65,7 @@ _KINDS: dict[type[errors.StreamHouseError], ErrorKind] = {
     errors.MetadataUnavailable: ErrorKind("metadata-unavailable", Status.UNAVAILABLE),
     errors.EarlierBatchAwaited: ErrorKind("earlier-batch-awaited", Status.UNAVAILABLE),
     errors.CorruptData: ErrorKind("corrupt-data", Status.DATA_LOSS),
+    errors.UnreadableRecords: ErrorKind("unreadable-records", Status.FAILED_PRECONDITION),
 }
 _BY_NAME = {kind.name: error for error, kind in _KINDS.items()}
 

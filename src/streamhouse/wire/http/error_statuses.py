@@ -33,6 +33,7 @@ _STATUSES: dict[type[errors.StreamHouseError], int] = {
     errors.EarlierBatchAwaited: 503,
     errors.OutcomeUnknown: 504,
     errors.CorruptData: 500,
+    errors.UnreadableRecords: 422,
 }
 
 RETRIABLE = frozenset({502, 503, 504})

@@ -21,6 +21,11 @@ DEF TOPIC_IDS_SINCE = 13
 DEF BATCH_HEADER_BYTES = 61
 DEF SMALLEST_RECORD_BYTES = 7
 DEF LARGEST_CODEC = 4
+DEF MOST_RECORDS = 128 * 1024 * 1024 // SMALLEST_RECORD_BYTES
+
+# By codec, as format/batch.py has it.
+cdef Py_ssize_t[LARGEST_CODEC + 1] MOST_INFLATED
+MOST_INFLATED[:] = [1, 1032, 22, 255, 32768]
 
 cdef object tuple_new = tuple.__new__
 
@@ -143,7 +148,9 @@ cdef bint batch_is_good(const uint8_t* batch, Py_ssize_t size) noexcept nogil:
         return False
     if record_count < 1 or last_offset_delta != record_count - 1:
         return False
-    if attributes == 0 and record_count > (size - BATCH_HEADER_BYTES) // SMALLEST_RECORD_BYTES:
+    if record_count > (size - BATCH_HEADER_BYTES) * MOST_INFLATED[attributes] // SMALLEST_RECORD_BYTES:
+        return False
+    if record_count > MOST_RECORDS:
         return False
     if producer_id < -1 or (producer_id >= 0 and (get16(batch + 51) < 0 or get32(batch + 53) < 0)):
         return False

@@ -13,6 +13,7 @@ import { produceRecord } from "./messages/produce.js";
 import { LIVE, QueryForm } from "./messages/query.js";
 import { showRecord } from "./messages/record.js";
 import { Tail } from "./messages/tail.js";
+import { passedOver } from "./messages/unreadable.js";
 
 const shown = (text, format) => preview(text, format) ?? h("span", { class: "muted" }, "null");
 
@@ -116,6 +117,7 @@ class Messages {
         if (signal.aborted) return;
         records.push(...page.records);
         scanned += page.scanned;
+        for (const each of page.unreadable) this.trouble.append(problemBox(passedOver(each)));
         this.table.empty = "No messages.";
         this.table.update(records);
         const found = `${count(records.length)} found in ${count(scanned)} looked at`;

@@ -11,6 +11,7 @@ from streamhouse.client.address import Address
 from streamhouse.client.consumer import ConsumedRecord
 from streamhouse.client.group_consumer import GroupConsumer, GroupConsumerOptions, Reset
 from streamhouse.client.groups_admin import GroupPartition
+from streamhouse.format.row_reading import DOOR_LIMITS
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, StreamHouseError
 from streamhouse.model.names import check_group_id
@@ -97,7 +98,9 @@ class Subscriptions:
             [self._kafka],
             check_group_id(request.group_id),
             topics,
-            options=GroupConsumerOptions(client_id=request.client_id or _DEFAULT_CLIENT_ID, reset=reset),
+            options=GroupConsumerOptions(
+                client_id=request.client_id or _DEFAULT_CLIENT_ID, reset=reset, rows=DOOR_LIMITS
+            ),
         )
 
     def _find(self, group_id: str, member_id: str) -> _Subscription:

@@ -19,7 +19,7 @@ from streamhouse.server.http.rest.following import Follower, Following, Page
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.wire.http.rest.positions import positions_text
 from streamhouse.wire.http.rest.problems import problem_of
-from streamhouse.wire.http.rest.records import FollowQuery
+from streamhouse.wire.http.rest.records import FollowQuery, Unreadable
 
 _MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 1_000
@@ -47,7 +47,9 @@ def add_event_stream(rest: Rest, following: Following) -> None:
         summary="Follow a topic by server-sent events",
         description="Each event's data is a record, its id where to go on; a browser's EventSource does so by itself. "
         f"The same over a WebSocket is at {API}/topics/{{topic}}/ws, with the same parameters and messages of "
-        '{"positions": …, "record": …}. A problem is the last event, of type `problem`.',
+        '{"positions": …, "record": …}. Records that cannot be given as rows are passed over with an event of type '
+        '`unreadable`, over a WebSocket {"positions": …, "unreadable": …}. A problem is the last event, of type '
+        "`problem`.",
         tag="records",
         query=FollowQuery,
         media_type=_MEDIA_TYPE,
@@ -89,17 +91,23 @@ class EventStream(Response):
             await _send_part(send, b"event: problem\n" + _data(msgspec.json.encode(problem_of(problem))) + b"\n")
 
     def _events(self, page: Page) -> bytes:
-        partition, records, next_offset = page
+        partition = page.partition
         positions = self._follower.positions
         parts: list[bytes] = []
-        for record in records:
+        for record in page.records:
             positions[partition] = record.offset + 1
             parts += (
                 f"id: {positions_text(positions)}\n".encode(),
                 _data(msgspec.json.encode(self._query.show(partition, record))),
                 b"\n",
             )
-        positions[partition] = next_offset
+        positions[partition] = page.next_offset
+        if page.passed_over is not None:
+            parts += (
+                f"event: unreadable\nid: {positions_text(positions)}\n".encode(),
+                _data(msgspec.json.encode(Unreadable.of(partition, page.passed_over))),
+                b"\n",
+            )
         return b"".join(parts)
 
     def _heartbeat(self) -> bytes:

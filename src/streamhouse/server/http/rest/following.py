@@ -7,10 +7,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from streamhouse.broker.records import EARLIEST, LATEST, ReadRecords, RecordDoor
 from streamhouse.format.rows import Record
-from streamhouse.model.errors import InvalidInput, NotFound, OffsetOutOfRange, StreamHouseError, Unavailable
+from streamhouse.model.errors import (
+    InvalidInput,
+    NotFound,
+    OffsetOutOfRange,
+    StreamHouseError,
+    Unavailable,
+    UnreadableRecords,
+)
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.http.rest.filters import RecordFilter, filter_of
@@ -28,8 +36,14 @@ _WAIT_MS = 5_000
 _TIMEOUT_MS = 1_000
 """After which it is looked whether the topic is still there."""
 
-Page = tuple[int, list[Record], int]
-"""A partition's next records, and where to read on."""
+
+class Page(NamedTuple):
+    """A partition's next records, and where to read on; or what was passed over, since it cannot be given as rows."""
+
+    partition: int
+    records: list[Record]
+    next_offset: int
+    passed_over: UnreadableRecords | None = None
 
 
 class Following:
@@ -114,14 +128,18 @@ class Follower:
     async def _read(self, partition: int, offset: int) -> None:
         try:
             while True:
-                page = await self._next_page(partition, offset)
+                try:
+                    page = await self._next_page(partition, offset)
+                except UnreadableRecords as problem:
+                    offset = await self._pass_over(partition, offset, problem)
+                    continue
                 if page is None:
                     offset = await self._nearest(partition, offset)
                 elif page.next_offset > offset:
                     await self._room.acquire()
                     offset = page.next_offset
                     wanted = [record for record in page.records if self._wanted.wants(record)]
-                    self._ready.put_nowait((partition, wanted, offset))
+                    self._ready.put_nowait(Page(partition, wanted, offset))
         except StreamHouseError as problem:
             self._ready.put_nowait(problem)
 
@@ -144,6 +162,14 @@ class Follower:
             except Unavailable:
                 if (await self._door.topic(self._topic.name)).topic_id != self._topic.topic_id:
                     raise NotFound(f"{self._topic.name} is another topic now") from None
+
+    async def _pass_over(self, partition: int, offset: int, problem: UnreadableRecords) -> int:
+        """One who follows wants to hear of it and to go on."""
+        if problem.next_offset is None or problem.next_offset <= offset:
+            raise problem
+        await self._room.acquire()
+        self._ready.put_nowait(Page(partition, [], problem.next_offset, problem))
+        return problem.next_offset
 
     async def _nearest(self, partition: int, offset: int) -> int:
         """Retention was faster than the reader; or the topic is another one with the same name."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from streamhouse.client.address import Address
 from streamhouse.client.group_consumer import GroupConsumer, GroupConsumerOptions
+from streamhouse.format.row_reading import DOOR_LIMITS
 from streamhouse.model.errors import NotFound, Unavailable
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.tasks import TaskGroup
@@ -53,6 +54,7 @@ class GroupSessions:
             client_id=asked.client_id or _CLIENT_ID,
             reset=asked.reset,
             max_idle_ms=None,  # which is judged here: every call keeps a member, not polls alone
+            rows=DOOR_LIMITS,
         )
         consumer = GroupConsumer(
             [self._kafka], group_id, list(dict.fromkeys(asked.topics)), options=options, clock=self._clock

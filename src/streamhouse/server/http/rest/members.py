@@ -12,7 +12,7 @@ from streamhouse.client.consumer import ConsumedRecord
 from streamhouse.client.group_consumer import GroupConsumer
 from streamhouse.client.groups_admin import GroupPartition
 from streamhouse.format.rows import Record
-from streamhouse.model.errors import InvalidInput, NotFound, StaleGeneration, Unavailable
+from streamhouse.model.errors import InvalidInput, NotFound, StaleGeneration, Unavailable, UnreadableRecords
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.group_sessions import GroupSessions, Session
 from streamhouse.server.http.rest.groups import TAG, group_of, partition_refs
@@ -75,7 +75,7 @@ def add_members(rest: Rest, context: DoorContext, sessions: GroupSessions) -> No
         body_example=api.PollRequest(limit=100, max_wait_ms=5000),
         answer=api.PollAnswer,
         answer_example=api.PollAnswer(records=[_RECORD_EXAMPLE], epoch=1, assignment=_ASSIGNMENT),
-        errors=(NotFound,),
+        errors=(NotFound, UnreadableRecords),
     )
     rest.route(
         "POST",

@@ -18,7 +18,7 @@ from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimit
 from streamhouse.server.http.rest.reading import size_bytes
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.wire.http.rest.positions import Range, ranges_of, ranges_text
-from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery
+from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery, Unreadable
 
 _MAX_SCANNED = 20_000
 _MIN_SCANNED = 200
@@ -41,6 +41,7 @@ _ANSWER_EXAMPLE = {
     ],
     "scanned_records": 500,
     "next": "0:0-41,1:0-17",
+    "unreadable": [],
 }
 
 
@@ -127,6 +128,7 @@ def _answer(query: MessagesQuery, scans: Sequence[PartitionScan], *, newest_firs
         records=[query.show(partition, record) for partition, record in chosen],
         scanned_records=sum(scan.scanned_records for scan in scans),
         next=ranges_text(left) if left else None,
+        unreadable=[Unreadable.of(scan.partition, problem) for scan in scans for problem in scan.unreadable.values()],
     )
 
 

@@ -4,10 +4,11 @@ so many records and bytes go."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from streamhouse.broker.records import EARLIEST, ReadRecords, RecordDoor
+from streamhouse.broker.records import EARLIEST, RecordDoor
 from streamhouse.format.rows import Record
-from streamhouse.model.errors import OffsetOutOfRange
+from streamhouse.model.errors import OffsetOutOfRange, UnreadableRecords
 from streamhouse.model.topic import Topic
 from streamhouse.server.http.rest.filters import RecordFilter
 from streamhouse.server.http.rest.reading import size_bytes
@@ -27,9 +28,15 @@ class ScanLimits:
     scanned_records: int
 
 
+class _Page(NamedTuple):
+    records: list[Record]
+    next_offset: int
+
+
 @dataclass(slots=True)
 class PartitionScan:
-    """`matches` in the order of the search; `left` is what was not looked at."""
+    """`matches` in the order of the search; `left` is what was not looked at; `unreadable` what was passed over because
+    it cannot be given as rows, by the offset behind it."""
 
     door: RecordDoor
     topic: Topic
@@ -39,6 +46,7 @@ class PartitionScan:
     limits: ScanLimits
     matches: list[Record] = field(default_factory=list)
     scanned_records: int = 0
+    unreadable: dict[int, UnreadableRecords] = field(default_factory=dict)
     _match_bytes: int = 0
 
     async def oldest_first(self) -> None:
@@ -98,17 +106,22 @@ class PartitionScan:
             at = page.next_offset if page.next_offset > at else end
         return records
 
-    async def _read(self, offset: int) -> ReadRecords:
+    async def _read(self, offset: int) -> _Page:
         """From where the log begins if it begins later by now; nothing if it has become shorter."""
         try:
-            return await self.door.read(self.topic, self.partition, offset, max_records=_PAGE_RECORDS)
+            return await self._page(offset)
         except OffsetOutOfRange:
             log = await self.door.offset_at(self.topic, self.partition, EARLIEST)
         if offset < log.log_start_offset:
-            return await self.door.read(self.topic, self.partition, log.log_start_offset, max_records=_PAGE_RECORDS)
-        return ReadRecords(
-            records=[],
-            next_offset=offset,
-            log_start_offset=log.log_start_offset,
-            high_watermark=log.high_watermark,
-        )
+            return await self._page(log.log_start_offset)
+        return _Page([], offset)
+
+    async def _page(self, offset: int) -> _Page:
+        try:
+            page = await self.door.read(self.topic, self.partition, offset, max_records=_PAGE_RECORDS)
+        except UnreadableRecords as problem:
+            if problem.next_offset is None:
+                raise
+            self.unreadable[problem.next_offset] = problem
+            return _Page([], problem.next_offset)
+        return _Page(page.records, page.next_offset)

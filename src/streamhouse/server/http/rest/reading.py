@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from streamhouse.broker.records import EARLIEST, ReadRecords, RecordDoor
 from streamhouse.format.rows import Record
-from streamhouse.model.errors import InvalidInput, NotFound, OffsetOutOfRange, Unavailable
+from streamhouse.model.errors import InvalidInput, NotFound, OffsetOutOfRange, Unavailable, UnreadableRecords
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
 from streamhouse.server.doors import DoorContext
@@ -16,6 +16,7 @@ from streamhouse.wire.http.rest.records import RecordsAnswer, RecordsQuery
 
 _LOOK_UP_MS = 1_000
 """How long a wait goes on before it is looked whether the client is still there."""
+_HEADER_BYTES = len('{"name":"","value":"","format":"text"},')
 _ANSWER_EXAMPLE = {
     "records": [
         {
@@ -42,11 +43,12 @@ def add_reading(rest: Rest, context: DoorContext, waiting: Waiting) -> None:
         f"{API}/topics/{{topic}}/partitions/{{partition}}/records",
         reading.read,
         summary="Read a partition's records from an offset or a time on",
-        description="To read on, ask again from `next_offset`, with `max_wait_ms` to wait for what is not there yet.",
+        description="To read on, ask again from `next_offset`, with `max_wait_ms` to wait for what is not there yet. "
+        "Records that cannot be given as rows are a problem of their own, whose `next_offset` is behind them.",
         tag="records",
         query=RecordsQuery,
         answer=RecordsAnswer,
-        errors=(InvalidInput, NotFound, OffsetOutOfRange, Unavailable),
+        errors=(InvalidInput, NotFound, OffsetOutOfRange, UnreadableRecords, Unavailable),
         answer_example=_ANSWER_EXAMPLE,
     )
 
@@ -111,5 +113,6 @@ def _within(max_bytes: int, page: ReadRecords) -> tuple[list[Record], int]:
 
 
 def size_bytes(record: Record) -> int:
-    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    """About as JSON has it: of a header, the names and marks around it are most."""
+    headers = sum(_HEADER_BYTES + len(name) + len(value or b"") for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers

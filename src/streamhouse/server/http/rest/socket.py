@@ -14,7 +14,7 @@ from streamhouse.server.http.rest.problems import problem_response, refuse
 from streamhouse.server.http.rest.query import query_reader
 from streamhouse.server.http.rest.registry import API, Rest
 from streamhouse.wire.http.rest.positions import positions_text
-from streamhouse.wire.http.rest.records import FollowedRecord, FollowQuery
+from streamhouse.wire.http.rest.records import FollowedRecord, FollowedUnreadable, FollowQuery, Unreadable
 
 _GOING_AWAY = 1001
 _FAILED = 1011
@@ -56,12 +56,17 @@ async def _send_records(socket: WebSocket, follower: Follower, query: FollowQuer
         async for page in follower.pages():
             if page is None:
                 continue
-            partition, records, next_offset = page
-            for record in records:
+            partition = page.partition
+            for record in page.records:
                 positions[partition] = record.offset + 1
                 message = FollowedRecord(positions=positions_text(positions), record=query.show(partition, record))
                 await socket.send_text(msgspec.json.encode(message).decode())
-            positions[partition] = next_offset
+            positions[partition] = page.next_offset
+            if page.passed_over is not None:
+                passed_over = FollowedUnreadable(
+                    positions=positions_text(positions), unreadable=Unreadable.of(partition, page.passed_over)
+                )
+                await socket.send_text(msgspec.json.encode(passed_over).decode())
     finally:
         await watching.cancel()
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.errors import StreamHouseError, UnreadableRecords
 from streamhouse.wire.grpc.error_kinds import kind_names, kind_of
 from streamhouse.wire.http.error_statuses import status_of
 
@@ -27,13 +27,15 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: Annotated[str, Meta(description="What went wrong this time")]
     code: Annotated[str, Meta(description="The kind of problem, for programs; the same on gRPC")]
     hint: Annotated[str | None, Meta(description="What to do about it")] = None
+    next_offset: Annotated[int | None, Meta(description="Behind records that cannot be read as rows")] = None
 
 
 def problem_of(error: StreamHouseError) -> Problem:
-    return problem(kind_of(error).name, status_of(error), error.message, error.hint)
+    next_offset = error.next_offset if isinstance(error, UnreadableRecords) else None
+    return problem(kind_of(error).name, status_of(error), error.message, error.hint, next_offset)
 
 
-def problem(code: str, status: int, detail: str, hint: str | None = None) -> Problem:
+def problem(code: str, status: int, detail: str, hint: str | None = None, next_offset: int | None = None) -> Problem:
     # Messages may quote a name that came from a client and holds what UTF-8 cannot say.
     return Problem(
         type=f"/docs#{code}",
@@ -42,6 +44,7 @@ def problem(code: str, status: int, detail: str, hint: str | None = None) -> Pro
         detail=_sayable(detail),
         code=code,
         hint=None if hint is None else _sayable(hint),
+        next_offset=next_offset,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from streamhouse.format.rows import Record
+from streamhouse.model.errors import UnreadableRecords
 from streamhouse.wire.http.rest.formats import Format, Header, Headers, ShownAs, shown, shown_headers
 from streamhouse.wire.http.rest.problems import Problem
 
@@ -85,6 +86,19 @@ class RecordsAnswer(Struct, frozen=True, kw_only=True):
     high_watermark: int
 
 
+class Unreadable(Struct, frozen=True, kw_only=True):
+    """What was passed over, up to `next_offset`: it is stored, and a Kafka consumer gets it, but it cannot be given as
+    rows."""
+
+    partition: int
+    next_offset: int | None
+    problem: str
+
+    @classmethod
+    def of(cls, partition: int, problem: UnreadableRecords) -> Unreadable:
+        return cls(partition=partition, next_offset=problem.next_offset, problem=problem.message)
+
+
 class MessagesAnswer(Struct, frozen=True, kw_only=True):
     """`next` is where to go on, null at the end; there may be more even if few or none were found in what was looked
     at, which `scanned_records` counts."""
@@ -92,6 +106,7 @@ class MessagesAnswer(Struct, frozen=True, kw_only=True):
     records: list[RecordAnswer]
     scanned_records: int
     next: str | None
+    unreadable: list[Unreadable] = []
 
 
 class FollowedRecord(Struct, frozen=True, kw_only=True):
@@ -99,6 +114,13 @@ class FollowedRecord(Struct, frozen=True, kw_only=True):
 
     positions: str
     record: RecordAnswer
+
+
+class FollowedUnreadable(Struct, frozen=True, kw_only=True):
+    """One that says what was passed over."""
+
+    positions: str
+    unreadable: Unreadable
 
 
 class ShowQuery(Struct, frozen=True, kw_only=True):

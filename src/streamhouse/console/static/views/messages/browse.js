@@ -7,7 +7,7 @@ const MOST_ROUNDS = 20;
 // As text even if it is JSON: parsed here, its numbers would be rounded.
 const SHOWN_AS = { key_format: "text", value_format: "text" };
 
-/** next() → {records, scanned, isEnd}, as often as one likes. */
+/** next() → {records, scanned, unreadable, isEnd}, as often as one likes. */
 export function browse(topic, asked, signal) {
   return asked.mode === "offset" ? fromOffset(topic, asked, signal) : search(topic, asked, signal);
 }
@@ -26,11 +26,12 @@ function search(topic, { mode, partition, time, key, field, equals }, signal) {
   };
   let from = null;
   return async () => {
-    const found = { records: [], scanned: 0, isEnd: false };
+    const found = { records: [], scanned: 0, unreadable: [], isEnd: false };
     for (let round = 0; round < MOST_ROUNDS && !found.isEnd && found.records.length < PAGE; round += 1) {
       const answer = await get(at`topics/${topic}/messages`, { ...query, next: from }, signal);
       found.records.push(...answer.records);
       found.scanned += answer.scanned_records;
+      found.unreadable.push(...answer.unreadable);
       from = answer.next;
       found.isEnd = from === null;
     }
@@ -50,6 +51,7 @@ function fromOffset(topic, { partition, offset }, signal) {
     return {
       records: answer.records,
       scanned: answer.records.length,
+      unreadable: [],
       isEnd: answer.next_offset >= answer.high_watermark,
     };
   };

@@ -2,6 +2,7 @@
 // page free for the person. The newest are kept, the others only counted.
 
 import { at, get, Problem, url } from "../../lib/api.js";
+import { passedOver } from "./unreadable.js";
 
 const KEPT = 1_000;
 const SHOW_MS = 250;
@@ -40,6 +41,7 @@ export class Tail {
       this.stop("ended");
       return this.explain(asked);
     };
+    source.addEventListener("unreadable", (event) => this.passOver(event));
     source.addEventListener("problem", (event) => this.fail(new Problem(JSON.parse(event.data))));
     this.source = source;
   }
@@ -61,6 +63,11 @@ export class Tail {
     this.waiting.push(event.data);
     if (this.waiting.length > 2 * KEPT) this.waiting.splice(0, KEPT);
     this.timer ||= setTimeout(() => this.show(), SHOW_MS);
+  }
+
+  passOver(event) {
+    this.positions = event.lastEventId;
+    this.onTrouble(passedOver(JSON.parse(event.data)));
   }
 
   show() {
