@@ -9,7 +9,7 @@ SOURCES := pyproject.toml setup.py $(shell find src -name '*.pyx' -o -name '*.h'
 # Compiled modules are kept: tests start hundreds of nodes, and each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test test-long soak lint format bench bench-spark bench-console screenshots clean
+.PHONY: help setup demo serve test test-peers test-long soak lint format bench bench-spark bench-console screenshots clean
 .PHONY: system-packages java
 
 help: ## what can be made
@@ -54,6 +54,10 @@ format: setup ## let ruff mend what it can
 
 test: setup system-packages lint ## everything that must hold
 	$(BIN)/python -m pytest -n 3
+	@echo "not run: make test-peers (Apache Kafka's tools, by Maven), make test-long, make soak, make bench"
+
+test-peers: setup ## Apache Kafka's own tools, Connect, MirrorMaker and Streams against a node; needs Maven
+	$(BIN)/python -m pytest -n 1 --timeout 900 tests/apache_kafka
 
 test-long: setup system-packages ## the long sweeps and soaks
 	SWEEP=$(SWEEP) $(BIN)/python -m pytest -n 2 --timeout 3600 tests/faults tests/spark \

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import time
@@ -12,45 +11,23 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from bench.maven import Artifact, MavenFailed, fetch_jars
 from bench.servers import START_SECONDS, Server, ServerFailed
 
 VERSION = "4.1.0"
-DOWNLOAD_SECONDS = 300
 CLUSTER_ID = "c3RyZWFtaG91c2Vfam9iZQ"
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>bench</groupId><artifactId>peer</artifactId><version>1</version>
-  <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
-  </dependencies>
-</project>
-"""
 
 
 class KafkaMissing(Exception):
     """Apache Kafka cannot be had here; the message says why."""
 
 
-def fetch_jars(directory: Path) -> Path:
+def fetch_kafka(directory: Path) -> Path:
     """The directory with Kafka's jars and all that they need; downloaded once."""
-    jars = directory / f"jars-{VERSION}"
-    if jars.is_dir():
-        return jars
-    if not shutil.which("mvn") or not shutil.which("java"):
-        raise KafkaMissing("not measured: no Maven or no Java on this machine")
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "pom.xml").write_text(POM)
-    partial = directory / "partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    command = ["mvn", "-B", "-q", "dependency:copy-dependencies", f"-DoutputDirectory={partial.absolute()}"]
     try:
-        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise KafkaMissing(f"not measured: Maven did not finish within {DOWNLOAD_SECONDS} s") from None
-    if done.returncode:
-        raise KafkaMissing("not measured: Maven Central cannot be reached")
-    partial.rename(jars)
-    return jars
+        return fetch_jars([Artifact("org.apache.kafka", "kafka_2.13", VERSION)], directory / f"jars-{VERSION}")
+    except MavenFailed as problem:
+        raise KafkaMissing(f"not measured: {problem}") from None
 
 
 def start_kafka(jars: Path, directory: Path, settings: Sequence[str]) -> Server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from bench.apache_kafka import KafkaMissing, fetch_jars, start_kafka
+from bench.apache_kafka import KafkaMissing, fetch_kafka, start_kafka
 from bench.rows import Row, at_least
 from bench.run import Run
 from bench.scenarios.produce import Load, Outcome, median_outcome, produce_checked
@@ -24,7 +24,7 @@ def rows(run: Run) -> Iterator[Row]:
         return
     run.say("Apache Kafka: its jars")
     try:
-        jars = fetch_jars(run.out / "kafka")
+        jars = fetch_kafka(run.out / "kafka")
     except KafkaMissing as missing:
         yield _missing(str(missing))
         return

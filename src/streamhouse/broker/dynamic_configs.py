@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.configs import ConfigKind, ConfigStore, Configured
-from streamhouse.model.broker_config import GROUP_CONFIG_KEYS, TOPIC_DEFAULTS, broker_spelling
+from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, GROUP_CONFIG_KEYS, broker_spelling
 from streamhouse.model.config_key import ConfigKey
 from streamhouse.model.errors import InvalidConfig, InvalidInput, StreamHouseError
 from streamhouse.model.topic import CONFIG_KEYS
@@ -62,19 +62,21 @@ class DynamicConfigs:
 
     def topic_default(self, name: str) -> list[SourcedValue]:
         """Every value that this node has for a topic config, the one that counts first."""
-        spelling = broker_spelling(name)
+        return self.values(broker_spelling(name), CONFIG_KEYS[name])
+
+    def values(self, spelling: str, key: ConfigKey) -> list[SourcedValue]:
+        """The same for a config by the name that it has as a broker's."""
         found = []
-        setting = self._settings.get(name)
-        if setting is not None and name in self._given:
+        setting = self._settings.get(key.name)
+        if setting is not None and key.name in self._given:
             found.append(SourcedValue(ConfigSource.GIVEN, setting))
         for source, configured in ((ConfigSource.NODE, self._node), (ConfigSource.CLUSTER, ALL_BROKERS)):
             value = self._stored.get(configured, {}).get(spelling)
             if value is not None and not (source is ConfigSource.NODE and configured is ALL_BROKERS):
                 found.append(SourcedValue(source, value))
-        default = CONFIG_KEYS[name].default
-        if setting not in (None, default) and name not in self._given:
+        if setting not in (None, key.default) and key.name not in self._given:
             found.append(SourcedValue(ConfigSource.SETTING, setting))
-        found.append(SourcedValue(ConfigSource.DEFAULT, default))
+        found.append(SourcedValue(ConfigSource.DEFAULT, key.default))
         return found
 
     def topic_defaults(self) -> dict[str, str]:
@@ -85,9 +87,10 @@ class DynamicConfigs:
         """What was set of a node, of all, or of a group."""
         return self._stored.get(configured, {})
 
-    def inherited(self, configured: Configured, key: ConfigKey) -> str:
+    def inherited(self, configured: Configured, name: str) -> str:
         """What holds where nothing was set of one."""
-        return self.topic_default(key.name)[0].value if configured.kind is ConfigKind.BROKER else key.default
+        key = changeable(configured.kind, name)
+        return self.values(name, key)[0].value if configured.kind is ConfigKind.BROKER else key.default
 
     def configured(self, kind: ConfigKind) -> list[str]:
         """The names of those that have configs of their own."""
@@ -167,7 +170,7 @@ class DynamicConfigs:
 
 def changeable(kind: ConfigKind, name: str) -> ConfigKey:
     """The config of that name, if it can be set while nodes run."""
-    keys = TOPIC_DEFAULTS if kind is ConfigKind.BROKER else GROUP_CONFIG_KEYS
+    keys = BROKER_CONFIG_KEYS if kind is ConfigKind.BROKER else GROUP_CONFIG_KEYS
     key = keys.get(name)
     if key is None:
         raise InvalidInput(

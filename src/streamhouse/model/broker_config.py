@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from streamhouse.model.config_key import INT32_MAX, ConfigKey, ConfigType, integer
+from streamhouse.model.config_key import INT32_MAX, INT64_MAX, ConfigKey, ConfigType, integer
 from streamhouse.model.topic import CONFIG_KEYS
 
 _SPELLINGS = {
@@ -40,10 +40,34 @@ _SPELLINGS = {
 }
 """A topic config, and what Kafka calls the broker's default for it."""
 
-TOPIC_DEFAULTS: Mapping[str, ConfigKey] = MappingProxyType(
-    {_SPELLINGS[name]: CONFIG_KEYS[name] for name in sorted(_SPELLINGS, key=lambda name: _SPELLINGS[name])}
+# What a tool that reassigns partitions sets before and takes back after.
+_THROTTLES = (
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
 )
-"""The topic config that a broker config is the default of, by the broker's spelling."""
+
+BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
+    dict(
+        sorted(
+            {
+                **{_SPELLINGS[name]: CONFIG_KEYS[name] for name in _SPELLINGS},
+                **{
+                    name: ConfigKey(
+                        name=name,
+                        type=ConfigType.LONG,
+                        default=str(INT64_MAX),
+                        check=integer(0, INT64_MAX),
+                        help="for Kafka's tools; has no effect, since a partition has one leader and no followers",
+                    )
+                    for name in _THROTTLES
+                },
+            }.items()
+        )
+    )
+)
+"""What can be set of a broker while it runs, by its spelling there; most are defaults of a topic config, and have that
+one's name."""
 
 
 def broker_spelling(topic_config: str) -> str:

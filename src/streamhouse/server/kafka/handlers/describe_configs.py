@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from streamhouse.broker.dynamic_configs import ALL_BROKERS, ConfigSource, SourcedValue
 from streamhouse.metadata.configs import Configured
-from streamhouse.model.broker_config import GROUP_CONFIG_KEYS, TOPIC_DEFAULTS, broker_spelling
+from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, GROUP_CONFIG_KEYS, broker_spelling
 from streamhouse.model.config_key import ConfigKey, ConfigType
 from streamhouse.model.errors import InvalidInput, StreamHouseError
 from streamhouse.model.topic import CONFIG_KEYS, Topic
@@ -142,14 +142,14 @@ def _of_broker(context: Context, shown: _Shown, name: str) -> list[DescribeConfi
     configs = context.broker.configs
     if not name:
         return [
-            shown.config(TOPIC_DEFAULTS[spelling], _synonyms(spelling, [SourcedValue(ConfigSource.CLUSTER, value)]))
+            shown.config(BROKER_CONFIG_KEYS[spelling], _synonyms(spelling, [SourcedValue(ConfigSource.CLUSTER, value)]))
             for spelling, value in configs.own(ALL_BROKERS).items()
-            if spelling in TOPIC_DEFAULTS
+            if spelling in BROKER_CONFIG_KEYS
         ]
     _check_is_this_broker(context, name)
     changeable = [
-        shown.config(key, _synonyms(spelling, configs.topic_default(key.name)))
-        for spelling, key in TOPIC_DEFAULTS.items()
+        shown.config(key, _synonyms(spelling, configs.values(spelling, key)))
+        for spelling, key in BROKER_CONFIG_KEYS.items()
     ]
     facts = broker_configs(context.broker.settings, context.broker.identity.node_id, context.endpoint)
     return changeable + [

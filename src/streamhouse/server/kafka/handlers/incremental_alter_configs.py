@@ -84,7 +84,9 @@ def _changes(
     changes: dict[str, str | None] = {}
     for change in asked:
         key = changeable(whose.kind, change.name)
-        current = changes.get(change.name) or own.get(change.name) or context.broker.configs.inherited(whose, key)
+        current = (
+            changes.get(change.name) or own.get(change.name) or context.broker.configs.inherited(whose, change.name)
+        )
         changes[change.name] = _changed(key, current, change)
     return changes
 
