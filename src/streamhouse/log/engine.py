@@ -27,6 +27,7 @@ from streamhouse.log.replacement import SegmentReplacer
 from streamhouse.log.tail_memory import TailMemory
 from streamhouse.log.uploader import Uploader
 from streamhouse.log.wal import WalOwner
+from streamhouse.log.wal_ends import missing_end
 from streamhouse.log.wal_files import WalFile, wal_paths
 from streamhouse.log.wal_retirement import WalRetirement
 from streamhouse.metadata.cluster import Transfer
@@ -171,11 +172,8 @@ class LogEngine:
             for placement in await self._metadata.list_placements()
             if placement.wal_agent_id == self._agent_id and placement.partition.topic_id in topics_by_id
         }
-        if own and not wal_paths(self._wal_directory):
-            raise CorruptData(
-                f"the WAL is gone from {self._wal_directory}; it may have held records of {len(own)} partitions",
-                hint="restore the data directory, or give them up with `streamhouse partition elect TOPIC P --unclean`",
-            )
+        if own:
+            _check_complete(self._wal_directory, len(own))
         leaders = await self.leadership.acquire(own, from_own_disk=True)
         if len(leaders) < len(own):
             # Going on would throw away what the WAL holds of them.
@@ -373,3 +371,15 @@ class LogEngine:
         for owner in list(owners):
             assert isinstance(owner, PartitionLeader)
             self.uploader.due(owner)
+
+
+def _check_complete(wal_directory: Path, partition_count: int) -> None:
+    """CorruptData if files are gone that may have held acknowledged records; recovery itself finds those in between."""
+    missing = missing_end(wal_directory)
+    if missing is None and wal_paths(wal_directory):
+        return
+    what = "the WAL" if missing is None else f"WAL file {missing}"
+    raise CorruptData(
+        f"{what} is gone from {wal_directory}; it may have held records of {partition_count} partitions",
+        hint="restore the data directory, or give them up with `streamhouse partition elect TOPIC P --unclean`",
+    )

@@ -78,7 +78,7 @@ class LocalWal:
         loop = asyncio.get_running_loop()
         loop.add_reader(self._notify_fd, self._on_completions)
         try:
-            file = await asyncio.to_thread(self._files.create_first)
+            file = await asyncio.to_thread(self._files.create_first, list(self._live))
         except OSError as problem:
             raise StorageUnavailable(f"cannot make a WAL file: {problem.strerror}") from None
         self._written = file
@@ -157,7 +157,7 @@ class LocalWal:
         os.close(self._notify_fd)
         if self._spare is not None:
             self._files.remove(self._spare)
-        self._files.close()
+        await asyncio.to_thread(self._files.close)
         for file in self._live:
             os.close(file.fd)
 
@@ -170,6 +170,7 @@ class LocalWal:
             self._prepare(0)
 
     def _use(self, file: WalFile, first_position: int = 0, *, recovers: bool = False) -> None:
+        self._files.use(file)
         self._writer.switch(file.fd, first_position, recovers)
         self._in_flight.append(file)
         self._live.append(file)

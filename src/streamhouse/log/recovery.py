@@ -1,6 +1,6 @@
 """What the local WAL held at the last stop, found again: every batch that may have been acknowledged.
 
-Nothing is written, so a crash during recovery changes nothing. A torn tail, which was never acknowledged, is left
+No content is changed, so a crash during recovery changes nothing. A torn tail, which was never acknowledged, is left
 out; damage anywhere before it stops the node."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES, WalBatch, decode_file_header, scan_file
+from streamhouse.log.wal_ends import SPARE_SUFFIX
 from streamhouse.log.wal_files import WalFile, wal_paths
 from streamhouse.model.errors import CorruptData
 
@@ -68,7 +69,7 @@ def _replay_span(span: _Span, following: int | None, replay: Callable[[WalBatch,
 
 
 def _open_spans(directory: Path, opened: ExitStack) -> list[_Span]:
-    """The files in use. A file made or renamed for reuse, but not yet written, is removed."""
+    """The files in use. A file made or renamed for reuse, but not yet written, is put aside, to be removed."""
     spans: list[_Span] = []
     for sequence, path in wal_paths(directory):
         with ExitStack() as unless_used:
@@ -76,13 +77,13 @@ def _open_spans(directory: Path, opened: ExitStack) -> list[_Span]:
             unless_used.callback(os.close, fd)
             size_bytes = os.fstat(fd).st_size
             if size_bytes < FILE_HEADER_BYTES:
-                path.unlink()
+                path.rename(path.with_suffix(SPARE_SUFFIX))
                 continue
             memory = mmap.mmap(fd, size_bytes, prot=mmap.PROT_READ)
             first = _first_position(memory, path)
             if first is None or (spans and first < spans[-1].first):
                 memory.close()
-                path.unlink()
+                path.rename(path.with_suffix(SPARE_SUFFIX))
                 continue
             opened.push(unless_used.pop_all())
         spans.append(_Span(WalFile(sequence, path, fd, size_bytes), memory, first))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from threading import Lock
 
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
+from streamhouse.log.wal_ends import SPARE_SUFFIX, WAL_SUFFIX, WalEnds, wal_path
 
-_SUFFIX = ".wal"
-_SPARE_SUFFIX = ".spare"
 _ZEROS = bytes(1024 * 1024)
 _KEPT_SPARES = 2
 _FIRST_FILE_BYTES = 4 * 1024 * 1024
@@ -30,24 +32,33 @@ class WalFile:
 
 def wal_paths(directory: Path) -> list[tuple[int, Path]]:
     """The WAL's files, oldest first."""
-    return sorted((int(path.stem), path) for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdigit())
+    return sorted((int(path.stem), path) for path in directory.glob(f"*{WAL_SUFFIX}") if path.stem.isdigit())
 
 
 class WalFiles:
-    """Makes, reuses and removes files. Making one blocks for long, and belongs in a worker thread."""
+    """Makes, reuses and removes files. Making one blocks for long, and belongs in a worker thread.
+
+    A file that was in use goes by a rename, and for good only when the note of the oldest and newest file (`WalEnds`)
+    is synced without it."""
 
     def __init__(self, directory: Path, file_bytes: int) -> None:
         self._directory = directory
         self._file_bytes = file_bytes
+        self._lock = Lock()
+        self._ends = WalEnds(directory)
+        self._has_begun = False
+        self._in_use: set[int] = set()
         self._retired: list[WalFile] = []
-        for left_over in directory.glob(f"*{_SPARE_SUFFIX}"):
-            left_over.unlink()
-        newest = max((sequence for sequence, _ in wal_paths(directory)), default=0)
+        """For reuse."""
+        self._discarded: list[Path] = sorted(directory.glob(f"*{SPARE_SUFFIX}"))
+        names = (path.stem for suffix in (WAL_SUFFIX, SPARE_SUFFIX) for path in directory.glob(f"*{suffix}"))
         # Shared by the threads that make files: taking the next is one step.
-        self._sequences = count(newest + 1)
+        self._sequences = count(max((int(name) for name in names if name.isdigit()), default=0) + 1)
 
-    def create_first(self) -> WalFile:
-        """A small one, made quickly, to start with."""
+    def create_first(self, recovered: Iterable[WalFile] = ()) -> WalFile:
+        """A small one, made quickly, to start with, behind those that were found."""
+        self._in_use.update(file.sequence for file in recovered)
+        self._discarded = sorted(self._directory.glob(f"*{SPARE_SUFFIX}"))
         return self._create(min(_FIRST_FILE_BYTES, self._file_bytes))
 
     def create(self, needed_bytes: int = 0) -> WalFile:
@@ -55,34 +66,65 @@ class WalFiles:
         return self._create(max(needed_bytes, self._file_bytes))
 
     def _create(self, size_bytes: int) -> WalFile:
+        self._has_begun = True
+        reused = self._clear_away(keeps_one=size_bytes == self._file_bytes)
         sequence = next(self._sequences)
-        path = self._directory / f"{sequence:020d}{_SUFFIX}"
-        if self._retired and size_bytes == self._file_bytes:
-            file = self._reuse(self._retired.pop(), sequence, path)
-        else:
-            file = self._make(sequence, path, size_bytes)
+        path = wal_path(self._directory, sequence)
+        file = self._make(sequence, path, size_bytes) if reused is None else self._reuse(reused, sequence, path)
         self._sync_directory()
         return file
+
+    def use(self, file: WalFile) -> None:
+        """Entries will go to this file: from now on it is missed if it is gone."""
+        with self._lock:
+            self._in_use.add(file.sequence)
+            # A note that cannot be written may miss a file that somebody takes away, and is no reason to stop writing.
+            with suppress(OSError):
+                self._note_ends()
 
     def retire(self, file: WalFile) -> None:
         """Take back the oldest file, whose entries nobody needs: it loses its name at once, so that what a crash
         leaves is always a WAL without holes, and is kept for reuse or removed."""
-        spare = file.path.with_suffix(_SPARE_SUFFIX)
-        os.rename(file.path, spare)
-        file.path = spare
-        if file.size_bytes == self._file_bytes and not file.has_failed and len(self._retired) < _KEPT_SPARES:
-            self._retired.append(file)
-        else:
-            self.remove(file)
+        with self._lock:
+            self._in_use.discard(file.sequence)
+            self._note_ends()
+            spare = file.path.with_suffix(SPARE_SUFFIX)
+            os.rename(file.path, spare)
+            file.path = spare
+            if file.size_bytes == self._file_bytes and not file.has_failed and len(self._retired) < _KEPT_SPARES:
+                self._retired.append(file)
+            else:
+                os.close(file.fd)
+                self._discarded.append(spare)
 
     def remove(self, file: WalFile) -> None:
+        """Give up a file that was made and never used."""
         os.close(file.fd)
         file.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         for file in self._retired:
-            self.remove(file)
+            os.close(file.fd)
+            self._discarded.append(file.path)
         self._retired.clear()
+        if self._has_begun:  # else recovery came to nothing, and what it found stays as noted
+            self._clear_away(keeps_one=False)
+        self._ends.close()
+
+    def _note_ends(self) -> None:
+        self._ends.write(min(self._in_use, default=0), max(self._in_use, default=0))
+
+    def _clear_away(self, *, keeps_one: bool) -> WalFile | None:
+        """Remove what is out of use, once that is noted for good; gives back one of the files for reuse, if asked."""
+        with self._lock:
+            self._note_ends()
+            discarded = list(self._discarded)
+            has_one = keeps_one and bool(self._retired)
+        self._ends.sync()
+        for path in discarded:
+            path.unlink(missing_ok=True)
+            self._discarded.remove(path)
+        return self._retired.pop(0) if has_one else None
 
     def _reuse(self, file: WalFile, sequence: int, path: Path) -> WalFile:
         # Without a header the old content means nothing; with the old one, its positions are before all others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from unittest.mock import patch
 
@@ -13,7 +14,8 @@ from log_parts.leaders import Partition
 from log_parts.waiting import until
 from log_parts.wals import OpenWal, Owner, replay
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
-from streamhouse.log.wal_files import WalFiles, wal_paths
+from streamhouse.log.wal_ends import missing_end
+from streamhouse.log.wal_files import WalFile, WalFiles, wal_paths
 from streamhouse.model.errors import NotLeader, StorageUnavailable
 
 EVERYTHING = 2**63 - 1
@@ -29,8 +31,13 @@ def inodes_in(directory: Path) -> set[int]:
         return {entry.inode() for entry in entries}
 
 
+def names_in(directory: Path) -> list[str]:
+    """Of the WAL's files and those that are kept for reuse."""
+    return sorted(path.name for path in directory.iterdir() if path.name != "ends")
+
+
 def remove(directory: Path) -> None:
-    directory.rmdir()
+    shutil.rmtree(directory)
 
 
 # --- writing ---
@@ -506,6 +513,7 @@ def test_a_new_file_is_written_through_and_has_a_new_number(tmp_path: Path) -> N
     assert second.path.stat().st_blocks * 512 >= 7_000_000, "no holes: a sync has no extents to note"
     for file in (first, second):
         files.remove(file)
+    files.close()
     assert not first.path.exists()
 
 
@@ -515,7 +523,7 @@ def test_a_file_that_could_not_be_made_leaves_nothing_behind(tmp_path: Path) -> 
     with patch("os.fsync", side_effect=OSError(5, "Input/output error")), pytest.raises(OSError, match="Input/output"):
         files.create()
 
-    assert list(tmp_path.iterdir()) == []
+    assert names_in(tmp_path) == []
 
 
 def test_a_reused_file_has_no_header_and_a_new_number(tmp_path: Path) -> None:
@@ -541,9 +549,10 @@ def test_more_files_than_are_kept_for_reuse_are_removed(tmp_path: Path) -> None:
     for file in [files.create() for _ in range(6)]:
         files.retire(file)
 
-    assert len(list(tmp_path.iterdir())) == 2
+    files.create()
+    assert len(names_in(tmp_path)) == 2, "one was used again, one is kept"
     files.close()
-    assert list(tmp_path.iterdir()) == []
+    assert len(names_in(tmp_path)) == 1
 
 
 def test_files_that_a_killed_process_kept_for_reuse_are_removed(tmp_path: Path) -> None:
@@ -551,6 +560,84 @@ def test_files_that_a_killed_process_kept_for_reuse_are_removed(tmp_path: Path) 
     for file in [files.create() for _ in range(2)]:
         files.retire(file)
 
-    WalFiles(tmp_path, 4096)
+    successor = WalFiles(tmp_path, 4096)
+    assert missing_end(tmp_path) is None
+    first = successor.create_first()
 
-    assert list(tmp_path.iterdir()) == []
+    assert names_in(tmp_path) == [first.path.name]
+
+
+# --- the oldest and the newest ---
+
+
+def in_use(files: WalFiles, count: int) -> list[WalFile]:
+    made = [files.create() for _ in range(count)]
+    for file in made:
+        files.use(file)
+    return made
+
+
+def test_a_file_that_is_gone_from_either_end_is_missed(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+    made = in_use(files, 4)
+    files.create()
+    files.retire(made[0])
+    assert missing_end(tmp_path) is None
+
+    for end in (made[1], made[3]):
+        content = end.path.read_bytes()
+        end.path.unlink()
+        assert missing_end(tmp_path) == end.path.name
+        end.path.write_bytes(content)
+    assert missing_end(tmp_path) is None
+
+
+def test_a_file_that_was_never_used_is_not_missed(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+    (first,) = in_use(files, 1)
+    files.remove(files.create())
+    assert missing_end(tmp_path) is None
+
+    files.close()
+    assert (missing_end(tmp_path), names_in(tmp_path)) == (None, [first.path.name])
+
+
+async def test_a_file_without_an_entry_is_put_aside_and_not_missed(directory: Path) -> None:
+    """A process may die between taking a file into use and writing to it, and again during recovery."""
+    OpenWal(directory)
+    in_use(WalFiles(directory, 4096), 1)
+
+    for _ in range(2):
+        assert replay(directory) == {}
+        assert missing_end(directory) is None
+    async with OpenWal(directory) as opened:
+        await opened.append(Owner(), 100)
+        assert missing_end(await opened.image()) is None
+
+
+def test_what_is_out_of_use_keeps_a_name_until_that_is_noted_for_good(tmp_path: Path) -> None:
+    """A machine that dies may keep the rename of a file and lose the note that was written before it."""
+    files = WalFiles(tmp_path, 4096)
+    for _ in range(4):
+        made = in_use(files, 3)
+        note = (tmp_path / "ends").read_bytes()
+        for file in made:
+            files.retire(file)
+        later = (tmp_path / "ends").read_bytes()
+        (tmp_path / "ends").write_bytes(note)
+        assert missing_end(tmp_path) is None
+        (tmp_path / "ends").write_bytes(later)
+
+
+@pytest.mark.parametrize("cut", [0, 10, 36, 500, 530, 548])
+def test_a_note_that_was_cut_short_leaves_the_one_before(tmp_path: Path, cut: int) -> None:
+    in_use(WalFiles(tmp_path, 4096), 2)
+    note = (tmp_path / "ends").read_bytes()
+    (tmp_path / "ends").write_bytes(note[:cut])
+
+    assert missing_end(tmp_path) is None
+    WalFiles(tmp_path, 4096).create_first()
+
+
+def test_a_wal_of_a_version_without_the_note_is_taken_as_it_is(tmp_path: Path) -> None:
+    assert missing_end(tmp_path) is None
