@@ -13,6 +13,7 @@ from uuid import UUID
 
 from streamhouse.app.doors import Door, Doors
 from streamhouse.app.options import given_defaults, is_shared, metadata_url, node_defaults, objects_url, s3_options
+from streamhouse.app.storage_watch import StorageWatch
 from streamhouse.broker.activity import Activity
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
 from streamhouse.broker.cluster_work import ClusterWork
@@ -38,14 +39,14 @@ from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.cluster import AgentInfo
-from streamhouse.metadata.open import open_metadata
+from streamhouse.metadata.open import metadata_file, open_metadata
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.errors import StorageUnavailable, StreamHouseError
 from streamhouse.model.names import TopicPartition, check_agent_id
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic, parse_log_config
 from streamhouse.objects.measured import MeasuredStore, measured
-from streamhouse.objects.open import open_store
+from streamhouse.objects.open import objects_directory, open_store
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.loop_delay import watch_loop
@@ -78,9 +79,11 @@ class Node:
         is_agent: bool = True,
         opens: Collection[Door] = (),
         given: Collection[str] = (),
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         """`is_agent`: it leads partitions and coordinates groups; else it only tells clients who does. `opens`: what it
-        listens on besides Kafka's port. `given`: the settings that a flag or a variable has set."""
+        listens on besides Kafka's port. `given`: the settings that a flag or a variable has set. `failed` is called
+        when the node cannot go on and should be drained."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._metadata = metadata
@@ -88,6 +91,7 @@ class Node:
         self._durable = durable and is_agent
         self._is_agent = is_agent
         self._given = given
+        self._failed = failed
         self.doors = Doors(settings, opens)
         self._stack = AsyncExitStack()
         self._heartbeats = TaskGroup("heartbeats")
@@ -95,6 +99,7 @@ class Node:
         self._door_measures = door_measures()
         self._loop_delay_seconds = Histogram()
         self._store: MeasuredStore
+        self._storage_watch: StorageWatch | None = None
         self._membership: Membership | None = None
         self._descriptors: TopicDescriptors
         self._configs: DynamicConfigs
@@ -220,6 +225,8 @@ class Node:
         )
         await self.kafka.start(port)
         await self.doors.open(self._context, self.forwarder, objects)
+        if directory is not None:
+            self._watch_storage(directory)
 
     # --- parts ---
 
@@ -376,6 +383,36 @@ class Node:
         """What is open, and where."""
         return {"kafka": self.kafka.address, **self.doors.addresses}
 
+    # --- what it stands on ---
+
+    def _watch_storage(self, directory: DataDirectory) -> None:
+        self._storage_watch = StorageWatch(
+            places=[*directory.places, *self._stores],
+            lost_wal_file=lambda: self.engine.lost_wal_file,
+            clock=self._clock,
+        )
+        self._watching.start(self._until_gone(self._storage_watch), "storage")
+
+    @property
+    def _stores(self) -> list[Path]:
+        """Those that are on this machine's disk."""
+        metadata = metadata_file(metadata_url(self.settings)) if self._metadata is None else None
+        objects = objects_directory(objects_url(self.settings)) if self._objects is None else None
+        return [place for place in (metadata, objects) if place is not None]
+
+    async def _until_gone(self, watch: StorageWatch) -> None:
+        gone = await watch.until_gone()
+        _log.critical("%s is gone: it was removed or replaced; nothing more is acknowledged, and the node ends", gone)
+        self.engine.give_up_disk(StorageUnavailable(f"the node's storage is gone: {gone.name} was removed"))
+        self._failed()
+
+    @property
+    def has_failed(self) -> bool:
+        return self.engine.gone is not None
+
+    def _has_where_to_upload(self) -> bool:
+        return self._storage_watch is None or not set(self._storage_watch.gone()).intersection(self._stores)
+
     # --- ending ---
 
     async def drain(self) -> None:
@@ -392,7 +429,8 @@ class Node:
         await self.doors.drain()
         await self._groups.stop()
         await self.kafka.drain()
-        await self.engine.stop(max(_LEAST_FLUSH_MS, deadline_ms - self._clock.monotonic_ms()))
+        flush_ms = max(_LEAST_FLUSH_MS, deadline_ms - self._clock.monotonic_ms())
+        await self.engine.stop(flush_ms if self._has_where_to_upload() else _LEAST_FLUSH_MS)
         await self._heartbeats.cancel()
         if self._membership is not None:
             await self._membership.deregister()

@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 def serve(
     settings: Settings, announce: Callable[[str], None], *, is_agent: bool = True, given: Collection[str] = ()
 ) -> int:
-    """Run a node until SIGTERM or SIGINT; blocking. `given`: the settings that a flag or a variable has set."""
+    """Run a node until SIGTERM or SIGINT; blocking. Not 0 if it ended because it could not go on. `given`: the settings
+    that a flag or a variable has set."""
     configure_logs(settings, sys.stderr)
     return uvloop.run(_serve(settings, announce, is_agent=is_agent, given=given))
 
@@ -40,11 +41,11 @@ async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agen
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings, is_agent=is_agent, opens=list(Door), given=given)
+    node = Node(settings, is_agent=is_agent, opens=list(Door), failed=stop.set, given=given)
     await node.start()
     # For whoever started the process and waits for it.
     announce(" ".join(["ready", *(f"{name}={address}" for name, address in node.addresses.items())]))
     await stop.wait()
     _log.info("draining")
     await node.drain()
-    return 0
+    return 1 if node.has_failed else 0

@@ -21,7 +21,7 @@ from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.wal_state import LocalWalState, ObjectWalState
 from streamhouse.metadata.store import MetadataStore, SegmentRow
-from streamhouse.model.errors import OffsetOutOfRange
+from streamhouse.model.errors import OffsetOutOfRange, StorageUnavailable
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.clock import Clock
 
@@ -70,6 +70,11 @@ class Broker:
     def led(self) -> list[PartitionLeader]:
         """The partitions that this node leads."""
         return list(self._engine.leadership.leaders.values())
+
+    @property
+    def storage_problem(self) -> StorageUnavailable | None:
+        """Why this node is about to end: what it keeps on its own disk was taken away."""
+        return self._engine.gone
 
     def wal_states(self) -> tuple[LocalWalState | None, ObjectWalState]:
         """Of the WAL on this node's own disk, if it has one, and of that in the object store."""

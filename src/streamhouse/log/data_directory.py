@@ -35,6 +35,11 @@ class DataDirectory:
     def wal(self) -> Path:
         return self.path / "wal"
 
+    @property
+    def places(self) -> list[Path]:
+        """What a running agent stands on."""
+        return [self.path, self.path / "lock", self.wal]
+
     def agent_id(self, wanted: str = "") -> str:
         """The name of the agent whose directory this is: the one wanted, else one made here; kept from then on.
 

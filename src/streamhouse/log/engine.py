@@ -32,7 +32,7 @@ from streamhouse.log.wal_files import WalFile, wal_paths
 from streamhouse.log.wal_retirement import WalRetirement
 from streamhouse.metadata.cluster import Transfer
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import CorruptData, NotLeader, StreamHouseError
+from streamhouse.model.errors import CorruptData, NotLeader, StorageUnavailable, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic
@@ -46,6 +46,7 @@ _SYNC_POLL_MS = 2
 _ACQUIRED_AT_ONCE = 250
 _HANDED_OVER_AT_ONCE = 64
 _STOPPED_LIMIT_MS = 2_000
+_NAMED_PARTITIONS = 20
 
 
 @dataclass(slots=True)
@@ -144,6 +145,8 @@ class LogEngine:
         )
         self._clock = clock
         self._ended = False
+        self.gone: StorageUnavailable | None = None
+        """Why nothing that is on this agent's disk counts any more."""
 
     # --- life ---
 
@@ -199,10 +202,33 @@ class LogEngine:
                 await self.leadership.end_renewals()
                 await self.leadership.release(leaders, drained=True)
         except TimeoutError:
-            _log.error("not everything could be uploaded in time; the WAL keeps it for the next start")
+            self._report_not_uploaded(leaders)
         except StreamHouseError as problem:
             _log.error("stopped without releasing all leases: %s", problem)
         await self.abort()
+
+    def _report_not_uploaded(self, leaders: Sequence[PartitionLeader]) -> None:
+        if self.gone is None:
+            _log.error("not everything could be uploaded in time; the WAL keeps it for the next start")
+            return
+        left = [leader for leader in leaders if leader.is_local and leader.high_watermark > leader.committed_end]
+        _log.error(
+            "%d acknowledged records of %d partitions could not be uploaded, and their WAL is %s: %s",
+            sum(leader.high_watermark - leader.committed_end for leader in left),
+            len(left),
+            "left where it was" if self.lost_wal_file is None else "gone",
+            ", ".join(f"{leader.topic}/{leader.partition.partition}" for leader in left[:_NAMED_PARTITIONS]),
+        )
+
+    @property
+    def lost_wal_file(self) -> Path | None:
+        return self.wals.local.lost_file if isinstance(self.wals.local, LocalWal) else None
+
+    def give_up_disk(self, problem: StorageUnavailable) -> None:
+        """What is on this agent's disk will be found by nobody: acknowledge nothing more because of it."""
+        self.gone = problem
+        if isinstance(self.wals.local, LocalWal):
+            self.wals.local.give_up(problem)
 
     async def abort(self) -> None:
         """End without flushing; after `stop` there is nothing left to end."""

@@ -2,11 +2,13 @@
 
 The loop gathers entries and hands them to the thread; the thread's completions come back through an eventfd. Files
 are prepared ahead in a worker thread. When a write or a sync fails, that file is given up: everything not yet durable
-fails, appends are refused, and a new file is tried until one works (an fsync is never tried again)."""
+fails, appends are refused, and a new file is tried until one works (an fsync is never tried again). When files are
+taken away under it, it ends: no new file makes up for what the old ones held."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections import deque
@@ -70,6 +72,7 @@ class LocalWal:
         self._failed_owners: dict[WalOwner, None] = {}
         self._problem: StorageUnavailable | None = None
         self._failures = 0
+        self._is_gone = False
         self._closed = False
 
     async def open(self, recovered: Iterable[WalFile], first_position: int) -> None:
@@ -105,6 +108,19 @@ class LocalWal:
     def check_writable(self) -> None:
         if self._problem is not None:
             raise self._problem
+
+    @property
+    def lost_file(self) -> Path | None:
+        """A file that is open and that no successor would find: somebody has removed it."""
+        return next((file.path for file in self._live if _is_removed(file)), None)
+
+    def give_up(self, problem: StorageUnavailable) -> None:
+        """Nothing becomes durable here any more, also not what is on its way."""
+        self._is_gone = True
+        if self._problem is None:
+            self.measures.failures += 1
+        self._problem = problem
+        self._settle_failures()
 
     def append(self, owner: WalOwner, batch: memoryview, end_offset: int) -> None:
         needed_bytes = len(batch) + _ENTRY_OVERHEAD_BYTES
@@ -233,7 +249,11 @@ class LocalWal:
         durable: dict[WalOwner, int] = {}
         has_switched = False
         now_s = stopwatch_s()
-        for count, error in self._writer.completed():
+        completed = self._writer.completed()
+        if completed and not self._is_gone and any(_is_removed(file) for file in {self._written, self._current}):
+            self.give_up(StorageUnavailable("the WAL's files were removed"))
+        for count, result in completed:
+            error = errno.ESTALE if self._is_gone else result
             size_bytes = 0
             for _ in range(count):
                 entry = self._in_flight.popleft()
@@ -280,7 +300,7 @@ class LocalWal:
         if self._spare is not None:
             self._files.remove(self._spare)
             self._spare = None
-        if not self._closed:
+        if not self._closed and not self._is_gone:
             self._tasks.start(self._reopen(), "reopen")
 
     def _settle_failures(self) -> None:
@@ -309,7 +329,7 @@ class LocalWal:
     async def _reopen(self) -> None:
         for wait_ms in backoff_ms(first_ms=200):
             await self._clock.sleep_ms(wait_ms)
-            if self._problem is None:
+            if self._problem is None or self._is_gone:
                 return
             if self._in_flight:
                 continue
@@ -320,3 +340,7 @@ class LocalWal:
                 continue
             self._use(file, recovers=True)
             self._writer.kick()
+
+
+def _is_removed(file: WalFile | None) -> bool:
+    return file is not None and os.fstat(file.fd).st_nlink == 0

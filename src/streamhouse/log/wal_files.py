@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from threading import Lock
 
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
 from streamhouse.log.wal_ends import SPARE_SUFFIX, WAL_SUFFIX, WalEnds, wal_path
+from streamhouse.runtime.anchor import Anchor
 
 _ZEROS = bytes(1024 * 1024)
 _KEPT_SPARES = 2
@@ -44,6 +46,7 @@ class WalFiles:
     def __init__(self, directory: Path, file_bytes: int) -> None:
         self._directory = directory
         self._file_bytes = file_bytes
+        self._anchor = Anchor(directory)
         self._lock = Lock()
         self._ends = WalEnds(directory)
         self._has_begun = False
@@ -66,6 +69,8 @@ class WalFiles:
         return self._create(max(needed_bytes, self._file_bytes))
 
     def _create(self, size_bytes: int) -> WalFile:
+        if not self._anchor.is_there:
+            raise FileNotFoundError(errno.ENOENT, "the WAL's directory is gone")
         self._has_begun = True
         reused = self._clear_away(keeps_one=size_bytes == self._file_bytes)
         sequence = next(self._sequences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import unquote
 
 from streamhouse.metadata.sqlite.store import SqliteMetadataStore
@@ -25,6 +26,12 @@ async def open_metadata(url: str, clock: Clock) -> MetadataStore:
         case _:
             # Not the whole URL: it may hold a password.
             raise InvalidConfig(f"{scheme[:20]!r} is not a kind of metadata store", hint=_HINT)
+
+
+def metadata_file(url: str) -> Path | None:
+    """Where an embedded store keeps everything."""
+    scheme, _, rest = url.partition(":")
+    return Path(_sqlite_path(rest)) if scheme == "sqlite" and rest != ":memory:" else None
 
 
 def _sqlite_path(rest: str) -> str:

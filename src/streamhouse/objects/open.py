@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 from streamhouse.model.errors import InvalidConfig, InvalidInput
@@ -32,6 +33,12 @@ async def open_store(url: str, clock: Clock, s3: S3Options | None = None, *, pro
             return store
         case _:
             raise InvalidConfig(f"{url[:100]!r} is not an object store", hint=_HINT)
+
+
+def objects_directory(url: str) -> Path | None:
+    """Where a store of files keeps them."""
+    scheme, _, rest = url.partition(":")
+    return Path(_directory(url, rest)) if scheme == "file" else None
 
 
 def _directory(url: str, rest: str) -> str:

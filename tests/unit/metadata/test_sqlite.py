@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import sqlite3
 from contextlib import closing
@@ -34,6 +35,24 @@ async def test_the_directory_is_made(tmp_path: Path) -> None:
     await make_topic(store)
     await store.close()
     assert (tmp_path / "new" / "deeper" / "m.db").exists()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_was_removed_is_unavailable_and_not_made_again(tmp_path: Path, is_replaced: bool) -> None:
+    """SQLite itself would go on with what has no name any more, and report success."""
+    store = await open_store(tmp_path / "m.db")
+    await make_topic(store)
+    for name in os.listdir(tmp_path):
+        os.rename(tmp_path / name, tmp_path / f"old-{name}")
+    if is_replaced:
+        (tmp_path / "m.db").touch()
+
+    with pytest.raises(MetadataUnavailable, match="is gone"):
+        await make_topic(store, name="another")
+    with pytest.raises(MetadataUnavailable, match="is gone"):
+        await store.list_topics()
+    await store.close()
+    assert (tmp_path / "m.db").exists() == is_replaced
 
 
 async def test_two_databases_in_memory_are_two(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.migrations import Migration, due_migrations, load_migrations
 from streamhouse.metadata.subscribers import Subscribers
 from streamhouse.model.errors import CorruptData, InvalidInput, MetadataUnavailable
+from streamhouse.runtime.anchor import Anchor
 from streamhouse.runtime.clock import Clock
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class Database:
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._connection: sqlite3.Connection | None = None
+        self._anchor: Anchor | None = None
         self._closed = False
         self.subscribers = Subscribers()
 
@@ -99,6 +101,8 @@ class Database:
             _use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            if self._path != ":memory:":
+                self._anchor = Anchor(self._path)
         self._migrate()
 
     def _close(self) -> None:
@@ -127,12 +131,20 @@ class Database:
             connection.execute(begin)
             try:
                 result = work(connection)
+                self._check_there()
                 connection.execute("COMMIT")
+                self._check_there()
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
         return result
+
+    def _check_there(self) -> None:
+        """SQLite goes on writing to a file that has no name any more. Asked behind a commit as well: what was done just
+        before the file was removed is gone with it."""
+        if self._anchor is not None and not self._anchor.is_there:
+            raise MetadataUnavailable(f"the metadata database {self._path} is gone: it was removed or replaced")
 
 
 def _applied_versions(connection: sqlite3.Connection) -> set[int]:

@@ -47,7 +47,10 @@ class _HealthRoutes:
         return _OK
 
     async def ready(self, _: Call) -> NodeHealth:
-        """The metadata store answers, and counts this agent among the living; without one of its own, any agent."""
+        """What the node keeps on its own disk is there, and the metadata store answers and counts this agent among the
+        living; without one of its own, any agent."""
+        if self._broker.storage_problem is not None:
+            raise self._broker.storage_problem
         try:
             async with asyncio.timeout(METADATA_PATIENCE_S):
                 agents = await self._metadata.list_agents()
