@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -56,12 +56,46 @@ def test_a_thousand_connections_are_cheap_and_hinder_nobody(data_dir: Path) -> N
 def test_connections_that_only_begin_a_request_are_closed_at_their_deadline(data_dir: Path) -> None:
     with Node(data_dir, "--request-timeout", "2s") as node, ExitStack() as stack:
         create_topic(node.bootstrap, "decent", 1)
-        connections = [stack.enter_context(RawConnection(node.address)) for _ in range(CONNECTIONS)]
-        for connection in connections:
-            connection.socket.sendall(b"\0\0\x10\0\0\0")
+        connections = besiege(node, stack, CONNECTIONS, b"\0\0\x10\0\0\0")
         assert_serves_others(node, b"among slow senders")
         assert all(connection.is_closed_by_node() for connection in connections)
         assert_serves_others(node, b"after slow senders")
+
+
+@pytest.mark.usefixtures("many_files")
+def test_connections_that_never_say_a_word_are_closed_as_soon(data_dir: Path) -> None:
+    with Node(data_dir, "--request-timeout", "2s") as node, ExitStack() as stack:
+        create_topic(node.bootstrap, "decent", 1)
+        kafka = besiege(node, stack, CONNECTIONS // 2, b"")
+        host, _, port = node.flume_address.rpartition(":")
+        flume = [stack.enter_context(closing(socket.create_connection((host, int(port))))) for _ in range(100)]
+        assert_serves_others(node, b"among the silent")
+        assert all(connection.is_closed_by_node() for connection in kafka)
+        assert all(connection.recv(1) == b"" for connection in flume)
+
+
+@pytest.mark.usefixtures("many_files")
+def test_halves_of_small_requests_stay_within_the_budget(data_dir: Path) -> None:
+    """A thousand times 120 kB, against a budget of 4 MiB; small requests come through all the same."""
+    limits = ("--request-timeout", "10s", "--max-message-bytes", "1MiB", "--max-request-bytes", "4MiB")
+    with Node(data_dir, *limits, "--receive-bytes", "4MiB") as node, ExitStack() as stack:
+        create_topic(node.bootstrap, "decent", 1)
+        assert_serves_others(node, b"before")
+        before = node.rss_bytes
+        besiege(node, stack, CONNECTIONS, struct.pack(">i", 120_000) + bytes(119_000))
+        for number in range(20):
+            assert_serves_others(node, f"besieged {number}".encode())
+        assert node.rss_bytes - before < 80 * MIB, "parts of requests are in no budget"
+
+
+def besiege(node: Node, stack: ExitStack, count: int, sent: bytes) -> list[RawConnection]:
+    """Each says its piece as soon as it has come: the first request has a deadline of its own."""
+    besiegers = []
+    for _ in range(count):
+        besieger = stack.enter_context(RawConnection(node.address))
+        besieger.socket.sendall(sent)
+        besiegers.append(besieger)
+    return besiegers
 
 
 PROMISE = struct.pack(">ihhih", 30 * MIB, 0, 9, 1, 3) + b"bad\0"
@@ -69,39 +103,37 @@ PROMISE = struct.pack(">ihhih", 30 * MIB, 0, 9, 1, 3) + b"bad\0"
 
 
 @pytest.fixture
-def besieged(data_dir: Path) -> Iterator[tuple[Node, list[RawConnection]]]:
-    """Two hundred connections that promise 6 GiB in all, against a budget of 32 MiB."""
+def besieged(data_dir: Path) -> Iterator[tuple[Node, Callable[[], list[RawConnection]]]]:
+    """A node with a budget of 32 MiB, and how to have two hundred connections promise 6 GiB in all."""
     limits = ("--request-timeout", "2s", "--max-request-bytes", "32MiB", "--receive-bytes", "32MiB")
     with Node(data_dir, *limits) as node, ExitStack() as stack:
         create_topic(node.bootstrap, "decent", 1)
         assert_serves_others(node, b"before")
-        besiegers = [stack.enter_context(RawConnection(node.address)) for _ in range(200)]
-        yield node, besiegers
+        yield node, lambda: besiege(node, stack, 200, PROMISE)
 
 
-def test_promises_of_large_frames_allocate_little(besieged: tuple[Node, list[RawConnection]]) -> None:
-    node, besiegers = besieged
+def test_promises_of_large_frames_allocate_little(besieged: tuple[Node, Callable[[], list[RawConnection]]]) -> None:
+    node, attack = besieged
     before = node.rss_bytes
-    for besieger in besiegers:
-        besieger.socket.sendall(PROMISE)
+    attack()
     for number in range(20):
         assert_serves_others(node, f"besieged {number}".encode())
     assert node.rss_bytes - before < 80 * MIB, "memory follows promises instead of the budget"
 
 
-def test_promises_of_large_frames_end_at_their_deadline(besieged: tuple[Node, list[RawConnection]]) -> None:
+def test_promises_of_large_frames_end_at_their_deadline(
+    besieged: tuple[Node, Callable[[], list[RawConnection]]],
+) -> None:
     """Whether their bytes were given a place or wait for one."""
-    _, besiegers = besieged
-    for besieger in besiegers:
-        besieger.socket.sendall(PROMISE)
-        besieger.socket.settimeout(20)
-    assert all(besieger.is_closed_by_node() for besieger in besiegers)
+    _, attack = besieged
+    assert all(besieger.is_closed_by_node() for besieger in attack())
 
 
-def test_a_decent_large_request_gets_its_turn_despite_promises(besieged: tuple[Node, list[RawConnection]]) -> None:
-    node, besiegers = besieged
-    for besieger in besiegers:
-        besieger.socket.sendall(PROMISE)
+def test_a_decent_large_request_gets_its_turn_despite_promises(
+    besieged: tuple[Node, Callable[[], list[RawConnection]]],
+) -> None:
+    node, attack = besieged
+    attack()
 
     def served() -> bool:
         """As clients do, it tries again if it was its own request that had to go."""

@@ -47,7 +47,7 @@ def test_a_frame_of_impossible_size_ends_the_connection(node: Node, size: int) -
         assert flume.is_closed_by_node()
 
 
-@pytest.mark.parametrize("sent", [b"\0", b"\0\0\0\x20", struct.pack(">ihi", 90 * MIB, raw.PRODUCE, 1)])
+@pytest.mark.parametrize("sent", [b"", b"\0", b"\0\0\0\x20", struct.pack(">ihi", 90 * MIB, raw.PRODUCE, 1)])
 def test_a_request_that_does_not_go_on_ends_the_connection(node: Node, sent: bytes) -> None:
     with RawFlume(node.flume_address) as flume:
         flume.socket.sendall(sent)

@@ -12,14 +12,16 @@ import lz4.frame
 import pytest
 import zstandard
 from crc32c import crc32c
+from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.producer import ProduceResponse
 
 from faults.sweep import sweep_size
 from faults.workload import create_topic
 from node.process import Node
-from node.raw import CODECS, RawConnection, build_batch, produce_request, read_values
+from node.raw import CODECS, RawConnection, build_batch, fetch_request, produce_request, read_values
 from node.wait import eventually
 
+INVALID_REQUEST = 42
 MIB = 2**20
 GIB = 2**30
 GROWTH = 100 * MIB
@@ -66,8 +68,7 @@ def test_a_frame_of_impossible_size_ends_the_connection(node: Node, size: int) -
 def test_a_request_that_does_not_go_on_ends_the_connection(node: Node, sent: bytes) -> None:
     with RawConnection(node.address) as raw:
         raw.socket.sendall(sent)
-        if sent:
-            assert raw.is_closed_by_node()
+        assert raw.is_closed_by_node()
 
 
 def test_a_sender_of_single_bytes_ends_at_its_deadline(node: Node) -> None:
@@ -120,6 +121,67 @@ def test_a_count_that_promises_more_than_the_frame_holds_ends_the_connection(
     with RawConnection(node.address) as raw:
         raw.socket.sendall(frame(header(api, version, flexible) + body))
         assert raw.is_closed_by_node()
+
+
+def named_often(api: int) -> tuple[int, bytes]:
+    """A version, and a body of nearly four mebibytes that names one thing as often as that holds."""
+    decent = struct.pack(">h", 6) + b"decent"
+    match api:
+        case 1:  # Fetch of one partition
+            count = 4_000_000 // 16
+            partitions = struct.pack(">iqi", 0, 0, 1_000) * count
+            return 4, struct.pack(">iiiibi", -1, 0, 1, MIB, 0, 1) + decent + struct.pack(">i", count) + partitions
+        case 2:  # ListOffsets of one partition
+            count = 4_000_000 // 12
+            partitions = struct.pack(">iq", 0, -1) * count
+            return 1, struct.pack(">ii", -1, 1) + decent + struct.pack(">i", count) + partitions
+        case 3:  # Metadata of one topic
+            count = 4_000_000 // len(decent)
+            return 4, struct.pack(">i", count) + decent * count + b"\0"
+        case 9:  # OffsetFetch of one partition
+            count = 4_000_000 // 4
+            return 1, struct.pack(">h", 1) + b"g" + struct.pack(">i", 1) + decent + struct.pack(">i", count) + bytes(
+                4 * count
+            )
+        case 15:  # DescribeGroups of one group
+            count = 4_000_000 // 3
+            return 1, struct.pack(">i", count) + b"\0\1g" * count
+        case 32:  # DescribeConfigs of one topic
+            resource = b"\2" + decent + struct.pack(">i", -1)
+            count = 4_000_000 // len(resource)
+            return 1, struct.pack(">i", count) + resource * count + b"\0"
+    raise AssertionError(api)
+
+
+@pytest.mark.parametrize("api", [1, 2, 3, 9, 15, 32])
+def test_a_request_that_names_a_thing_without_end_ends_the_connection(node: Node, api: int) -> None:
+    version, body = named_often(api)
+    with RawConnection(node.address) as raw:
+        raw.socket.sendall(frame(header(api, version) + body))
+        assert raw.is_closed_by_node()
+
+
+def test_a_partition_that_a_fetch_names_many_times_is_read_once(node: Node) -> None:
+    """As Kafka does it, also when the request is small enough to be answered."""
+    wanted = fetch_request("decent", 0)
+    wanted.topics[0].partitions *= 10_000
+    with RawConnection(node.address) as raw:
+        answer = raw.call(wanted, FetchResponse)
+        assert [len(topic.partitions) for topic in answer.responses] == [1]
+        assert read_values(answer.responses[0].partitions[0].records)[0] == b"decent"
+
+
+def test_a_fetch_of_more_partitions_than_it_may_name_is_refused(node: Node) -> None:
+    wanted = fetch_request("decent", 0)
+    wanted.topics[0].partitions *= 10_001
+    with RawConnection(node.address) as raw:
+        answer = raw.call(wanted, FetchResponse)
+        assert (answer.error_code, answer.responses) == (INVALID_REQUEST, [])
+
+
+def test_a_topic_that_is_asked_for_many_times_is_described_once(node: Node) -> None:
+    with RawConnection(node.address) as raw:
+        assert [topic.name for topic in raw.metadata(*["decent"] * 3_000).topics] == ["decent"]
 
 
 def test_random_bytes_never_harm_the_node(node: Node) -> None:

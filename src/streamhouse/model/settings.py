@@ -78,7 +78,9 @@ class Settings:
     receive_bytes: int = _setting(Kind.SIZE, 512 * MIB, "budget for requests that are partly received")
     max_connections: int = _setting(Kind.INTEGER, 10_000, "connections accepted at once")
     idle_timeout: int = _setting(Kind.DURATION, 600_000, "close a connection that was silent for this long")
-    request_timeout: int = _setting(Kind.DURATION, 30_000, "close a connection whose request takes this long to arrive")
+    request_timeout: int = _setting(
+        Kind.DURATION, 30_000, "close a connection whose request, also the first, takes this long to arrive"
+    )
 
     retention_ms: int = _setting(
         Kind.DURATION, 7 * 86_400_000, "keep records this long, unless the topic says otherwise"

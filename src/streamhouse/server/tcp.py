@@ -1,7 +1,8 @@
 """Length-prefixed frames over TCP: what every binary protocol here needs of a socket.
 
 One receive buffer serves the whole loop; a frame that does not fit in it gets memory of its own, which grows with
-what really arrives. Reading stops when a budget is used up and when replies are not taken."""
+what really arrives. Reading stops when a budget is used up and when replies are not taken. Who connects has as long for
+its first request as for any other to arrive."""
 
 from __future__ import annotations
 
@@ -27,6 +28,8 @@ RECEIVE_BYTES = 256 * 1024
 # Frames of at least this size are received into memory of their own, which the log may keep.
 OWN_MEMORY_BYTES = 128 * 1024
 _FIRST_GROWTH_BYTES = 16 * 1024
+# So much of a frame every connection may hold, also when what may be held together is used up.
+_ALWAYS_HELD_BYTES = 16 * 1024
 # Replies up to this size are written at once. Larger ones take turns: so much of each, and so much of all together in
 # one turn of the loop. Small pieces, so that the copying of a catch-up reader's megabytes does not keep others waiting
 # for long, while there are others; else large ones, of which the kernel takes half as many more bytes a second.
@@ -173,6 +176,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._handler: FrameHandler | None = None
         self._partial = b""
+        self._counted_bytes = 0
+        """How much of the budget the partial frame has taken."""
         self._own: bytearray | None = None
         self._own_view = memoryview(b"")
         self._own_filled = 0
@@ -187,6 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         self._full_budgets: dict[ByteBudget, Callable[[], None]] = {}
         self._last_active = self._loop.time()
         self._request_since: float | None = None
+        """Since when a request is awaited: the first one, or the rest of one."""
         self.busy = False
 
     # --- reading ---
@@ -199,15 +205,19 @@ class Connection(asyncio.BufferedProtocol):
             _log.warning("%s: refused a connection, there are %d", self._listener.name, len(self._listener.connections))
             transport.abort()
             return
+        self._request_since = self._last_active
         self._listener.connections.add(self)
         self._handler = self._listener.make_handler(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._own is not None:
             return self._own_view[self._own_filled :]
-        buffer = self._listener.receive_buffer
+        listener = self._listener
+        buffer = listener.receive_buffer
         held = len(self._partial)
         buffer[:held] = self._partial
+        if listener.receive_budget.is_full:
+            return buffer[held : held + _ALWAYS_HELD_BYTES]
         return buffer[held:]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -238,16 +248,30 @@ class Connection(asyncio.BufferedProtocol):
             end = position + SIZE_BYTES + size
             if end > filled:
                 if size >= OWN_MEMORY_BYTES:
+                    self._count_partial(0)
                     self._begin_own(size, buffer[position + SIZE_BYTES : filled])
                     return
                 break
             self._handler.frame(buffer, position + SIZE_BYTES, end, owned=False)
             position = end
         self._partial = bytes(buffer[position:filled])
+        if self._partial or self._counted_bytes:
+            self._count_partial(filled - position)
         if not self._partial:
             self._request_since = None
         elif position or self._request_since is None:
             self._request_since = self._last_active
+
+    def _count_partial(self, size_bytes: int) -> None:
+        budget = self._listener.receive_budget
+        change_bytes = size_bytes - self._counted_bytes
+        self._counted_bytes = size_bytes
+        if change_bytes < 0:
+            budget.give_back(-change_bytes)
+        elif change_bytes:
+            budget.take(change_bytes)
+            if budget.is_full and size_bytes > _ALWAYS_HELD_BYTES and budget.used_bytes > size_bytes:
+                self.pause_until(budget)
 
     def _begin_own(self, frame_bytes: int, received: memoryview) -> None:
         self._own_frame_bytes = frame_bytes
@@ -446,6 +470,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.clear()
         self._note_taken()
         self._release_own()
+        self._count_partial(0)
         for budget, has_room in self._full_budgets.items():
             budget.forget(has_room)
         if self._handler is not None:

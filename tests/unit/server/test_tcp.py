@@ -291,6 +291,41 @@ async def test_a_full_receive_budget_stops_reading_until_others_are_done() -> No
     assert [len(content) for content in second.handler.frames] == [3 * 2**20]
 
 
+@pytest.mark.parametrize("size", [10, 5_000, OWN_MEMORY_BYTES - 1])
+async def test_a_part_of_a_small_frame_is_in_the_budget_until_it_is_whole(size: int) -> None:
+    listener = make_listener()
+    budget = listener.receive_budget
+    played, gone = Played(listener), Played(listener)
+    part = frame(b"x" * size)[:-1]
+
+    played.receive(part)
+    assert budget.used_bytes == len(part)
+    gone.receive(part)
+    assert budget.used_bytes == 2 * len(part)
+    gone.connection.connection_lost(None)
+    assert budget.used_bytes == len(part)
+    played.receive(b"x" + part[:7])
+    assert budget.used_bytes == 7
+
+
+async def test_many_parts_of_small_frames_stop_at_the_budget_and_a_small_share_of_each() -> None:
+    """However much each has sent: what the kernel holds is its business. Small requests get through all the while."""
+    listener = make_listener(receive_budget=ByteBudget(2**20), max_connections=1_000)
+    players = [Played(listener) for _ in range(200)]
+    for played in players:
+        played.receive(frame(b"x" * (OWN_MEMORY_BYTES - 1))[:-1])
+    decent = Played(listener)
+    decent.receive(frame(b"decent")[:-1])
+    decent.receive(b"t")
+
+    assert listener.receive_budget.used_bytes <= 2**20 + OWN_MEMORY_BYTES + 200 * 2 * 16 * 1024
+    assert decent.handler.frames == [b"decent"]
+    assert decent.transport.is_reading
+    for played in players:
+        played.wait(31)
+    assert not any(played.transport.is_open for played in players)
+
+
 async def test_frames_that_fill_the_receive_budget_by_themselves_still_arrive_or_are_given_up() -> None:
     """Whoever holds the memory must get on: by its frame's end, or by the time that a request may take."""
     listener = make_listener(receive_budget=ByteBudget(2 * 2**20))
@@ -373,11 +408,31 @@ async def test_a_silent_connection_is_closed_after_its_time_and_not_before() -> 
 
 async def test_a_connection_that_works_on_a_request_is_not_idle() -> None:
     played = Played(make_listener(idle_timeout_ms=10_000))
+    played.receive(frame(b"x"))
     played.connection.busy = True
 
     played.wait(1_000)
 
     assert played.transport.is_open
+
+
+async def test_the_first_request_has_its_time_from_the_beginning() -> None:
+    """Otherwise who connects and says nothing would keep its place for as long as somebody who has worked."""
+    silent, slow, decent = (Played(make_listener(request_timeout_ms=10_000)) for _ in range(3))
+    decent.receive(frame(b"x"))
+    for _ in range(10):
+        silent.wait(1)
+        slow.receive(frame(b"x" * 1_000)[:4] if not slow.connection._partial else b"x")
+        slow.wait(1)
+    decent.wait(100)
+    assert silent.transport.is_open
+    assert slow.transport.is_open
+    silent.wait(1)
+    slow.wait(1)
+
+    assert silent.transport.was_aborted
+    assert slow.transport.was_aborted
+    assert decent.transport.is_open
 
 
 @pytest.mark.parametrize("size", [1_000, OWN_MEMORY_BYTES, 2 * 2**20])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from streamhouse.broker.broker import Broker
@@ -56,6 +57,8 @@ class KafkaListener:
         self.measures = measures
         self._broker = broker
         self._tasks = TaskGroup("kafka")
+        # One thread, so that the loop has at least every second turn.
+        self._reading = ThreadPoolExecutor(1, thread_name_prefix="kafka-read")
         self._sessions: dict[Connection, KafkaSession] = {}
         self._router: Router
         settings = broker.settings
@@ -84,7 +87,7 @@ class KafkaListener:
     async def start(self, port: KafkaPort) -> None:
         """Clients may connect the moment this is called."""
         self.address, self.endpoint = port.address, port.endpoint
-        self._router = Router(self._broker, port.endpoint, self._largest_reply_bytes, self.measures)
+        self._router = Router(self._broker, port.endpoint, self._largest_reply_bytes, self.measures, self._reading)
         try:
             await self._listener.start(port.socket)
         except OSError as problem:  # another process was bound to it as well, and began to listen first
@@ -110,6 +113,7 @@ class KafkaListener:
         await self._listener.close()
         self._listener.abort()
         await self._tasks.cancel()
+        self._reading.shutdown(wait=False)
 
     def _largest_reply_bytes(self) -> int:
         """Replies wait in memory until clients take them; when much waits, they get smaller."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.measures import DoorMeasures
@@ -61,11 +65,15 @@ from streamhouse.server.kafka.handlers import (
     sync_group,
 )
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
+from streamhouse.wire.kafka.items import count_items
 from streamhouse.wire.kafka.messages.api_versions import ApiVersion
 from streamhouse.wire.kafka.messages.fetch import FetchResponse
 from streamhouse.wire.kafka.registry import Api
 
 Handler = Callable[[Context, Any], Awaitable[Any]]
+# What is larger is read in a thread, for it may consist of a great many small things.
+_LARGE_REQUEST_BYTES = 64 * 1024
+_MAX_ITEMS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +147,14 @@ def _advertised_min(api: Api) -> int:
 
 class Router:
     def __init__(
-        self, broker: Broker, endpoint: Endpoint, largest_reply_bytes: Callable[[], int], measures: DoorMeasures
+        self,
+        broker: Broker,
+        endpoint: Endpoint,
+        largest_reply_bytes: Callable[[], int],
+        measures: DoorMeasures,
+        reading: Executor,
     ) -> None:
+        """`reading`: where large requests are decoded."""
         self.broker = broker
         self.measures = measures
         self.requests: Counter[str] = Counter()
@@ -148,10 +162,13 @@ class Router:
         self._largest_reply_bytes = largest_reply_bytes
         self.endpoint = endpoint
         self._advertised = _advertised()
+        self._reading = reading
 
     def answer_now(self, header: RequestHeader, buffer: memoryview, end: int, client_host: str) -> list[Buffer] | None:
         """The reply, if it can be given without waiting: a fetch from memory, the versions. Else None."""
         if header.api is fetch.API:
+            if end - header.body_pos > _LARGE_REQUEST_BYTES:
+                return None
             begun_s = stopwatch_s()
             request = fetch.decode_request(buffer, header.body_pos, end, header.api_version)
             response = fetch.answer_now(self._context(header, client_host), request)
@@ -167,11 +184,19 @@ class Router:
     async def answer(self, header: RequestHeader, request: memoryview, client_host: str) -> list[Buffer]:
         if header.api_key == api_versions.API.key:
             return api_versions.answer(header, self._advertised)
-        route = ROUTES.get(header.api_key)
-        if route is None or header.api is None:
+        return await self.answer_read(header, await self.read(header, request), client_host)
+
+    async def read(self, header: RequestHeader, request: memoryview) -> msgspec.Struct:
+        """The message in a request; MalformedRequest if there is none that anybody here answers."""
+        if header.api_key not in ROUTES or header.api is None:
             raise MalformedRequest(f"API {header.api_key} is not supported in version {header.api_version}")
+        if len(request) > _LARGE_REQUEST_BYTES:
+            return await asyncio.get_running_loop().run_in_executor(self._reading, _read_large, header, request)
+        return header.api.decode_request(request, header.body_pos, len(request), header.api_version)
+
+    async def answer_read(self, header: RequestHeader, message: msgspec.Struct, client_host: str) -> list[Buffer]:
         begun_s = stopwatch_s()
-        message = route.api.decode_request(request, header.body_pos, len(request), header.api_version)
+        route = ROUTES[header.api_key]
         response = await route.handler(self._context(header, client_host), message)
         if route.api is fetch.API:
             self._note_fetched(response, begun_s)
@@ -191,6 +216,15 @@ class Router:
 
     def _context(self, header: RequestHeader, client_host: str) -> Context:
         return Context(self.broker, self.endpoint, header, self._largest_reply_bytes(), client_host)
+
+
+def _read_large(header: RequestHeader, request: memoryview) -> msgspec.Struct:
+    assert header.api is not None
+    message = header.api.decode_request(request, header.body_pos, len(request), header.api_version)
+    count = count_items(message)
+    if count > _MAX_ITEMS:
+        raise MalformedRequest(f"a {header.api.name} request names {count} things, and may name {_MAX_ITEMS}")
+    return message
 
 
 def _record_count(parts: list[Buffer]) -> int:

@@ -153,10 +153,11 @@ class KafkaSession:
 
     async def _answer(self, header: RequestHeader, request: memoryview) -> list[Buffer]:
         """A fetch waits for records to come, but not for a client that has gone; what changes things is finished."""
-        answer = self.router.answer(header, request, self.connection.host)
+        host = self.connection.host
         if header.api is not fetch.API:
-            return await answer
-        self._poll = self._tasks.start(answer, "poll")
+            return await self.router.answer(header, request, host)
+        message = await self.router.read(header, request)
+        self._poll = self._tasks.start(self.router.answer_read(header, message, host), "poll")
         try:
             return await self._poll
         finally:

@@ -29,7 +29,7 @@ _CONSUMER_MEMBER = 1
 async def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
     return ConsumerGroupDescribeResponse(
-        groups=[_describe(context, group_id, operations) for group_id in request.group_ids]
+        groups=[_describe(context, group_id, operations) for group_id in dict.fromkeys(request.group_ids)]
     )
 
 

@@ -17,6 +17,7 @@ from streamhouse.model.topic import CONFIG_KEYS, Topic
 from streamhouse.server.kafka.broker_configs import broker_configs
 from streamhouse.server.kafka.config_resources import ResourceType, configured
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.distinct import distinct
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import TopicLookup
 from streamhouse.wire.kafka.messages import describe_configs as messages
@@ -47,9 +48,8 @@ _SOURCES = {
 
 async def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     lookup = TopicLookup(context.broker)
-    return DescribeConfigsResponse(
-        results=[await _describe(context, lookup, request, item) for item in request.resources]
-    )
+    resources = distinct(request.resources, lambda item: (item.resource_type, item.resource_name))
+    return DescribeConfigsResponse(results=[await _describe(context, lookup, request, item) for item in resources])
 
 
 async def _describe(

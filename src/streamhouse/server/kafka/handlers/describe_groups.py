@@ -25,7 +25,8 @@ _NOT_FOUND_SINCE = 6
 
 async def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
-    return DescribeGroupsResponse(groups=[_describe(context, group_id, operations) for group_id in request.groups])
+    group_ids = dict.fromkeys(request.groups)
+    return DescribeGroupsResponse(groups=[_describe(context, group_id, operations) for group_id in group_ids])
 
 
 def _describe(context: Context, group_id: str, operations: int) -> DescribedGroup:

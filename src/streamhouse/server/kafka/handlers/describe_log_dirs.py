@@ -28,8 +28,10 @@ def _wanted(context: Context, request: DescribeLogDirsRequest) -> list[tuple[Top
     topics = context.broker.topics
     if request.topics is None:
         return [(topic, set(range(topic.partition_count))) for topic in topics]
-    found = [(topics.find(asked.topic), set(asked.partitions)) for asked in request.topics]
-    return [(topic, partitions) for topic, partitions in found if topic is not None]
+    named: dict[str, set[int]] = {}
+    for asked in request.topics:
+        named.setdefault(asked.topic, set()).update(asked.partitions)
+    return [(topic, partitions) for name, partitions in named.items() if (topic := topics.find(name)) is not None]
 
 
 def _topic(context: Context, topic: Topic, wanted: set[int]) -> DescribeLogDirsTopic:

@@ -3,8 +3,9 @@
 Fetch sessions are refused the way Kafka refuses them: a full fetch is answered with session id 0, a reference to a
 session with FETCH_SESSION_ID_NOT_FOUND, and clients go on with full fetches. A consumer with a `client.rack` that has a
 whole segment before it is sent to a node of its zone (KIP-392); a node serves segments to readers of its zone and to
-those who know the current leader epoch, and sends them to the leader where segments end. Gaps: there are
-no transactions, so read_committed sees what read_uncommitted sees."""
+those who know the current leader epoch, and sends them to the leader where segments end. A request names at most 10,000
+partitions; one that is named twice is read once, as in Kafka. Gaps: there are no transactions, so read_committed sees
+what read_uncommitted sees."""
 
 from __future__ import annotations
 
@@ -45,6 +46,7 @@ decode_request = messages.decode_request
 encode_response = messages.encode_response
 
 _NO_SESSION_EPOCHS = (0, -1)
+_MAX_PARTITIONS = 10_000
 _UNKNOWN = -1
 
 
@@ -154,8 +156,9 @@ class _Asked:
 
 def answer_now(context: Context, request: FetchRequest) -> FetchResponse | None:
     """The reply, if everything asked for is in memory and it is enough; else None."""
-    if _refused_session(request):
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    refusal = _refusal_of_all(request)
+    if refusal:
+        return FetchResponse(error_code=refusal)
     asked = _asked(context, request)
     if any(item.is_elsewhere for item in asked):
         return None
@@ -169,8 +172,9 @@ def answer_now(context: Context, request: FetchRequest) -> FetchResponse | None:
 
 
 async def handle(context: Context, request: FetchRequest) -> FetchResponse:
-    if _refused_session(request):
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    refusal = _refusal_of_all(request)
+    if refusal:
+        return FetchResponse(error_code=refusal)
     asked = _asked(context, request)
     for item in asked:
         if item.is_elsewhere:
@@ -184,14 +188,22 @@ async def handle(context: Context, request: FetchRequest) -> FetchResponse:
     return _response(context, asked)
 
 
-def _refused_session(request: FetchRequest) -> bool:
-    return request.session_id != 0 and request.session_epoch not in _NO_SESSION_EPOCHS
+def _refusal_of_all(request: FetchRequest) -> ErrorCode:
+    if request.session_id != 0 and request.session_epoch not in _NO_SESSION_EPOCHS:
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    if sum(len(topic.partitions) for topic in request.topics) > _MAX_PARTITIONS:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
 
 
 def _asked(context: Context, request: FetchRequest) -> list[_Asked]:
-    return [
-        _Asked(context, topic, partition, request.rack_id) for topic in request.topics for partition in topic.partitions
-    ]
+    """A partition that is named more than once is read once, as the last one says: so Kafka does it."""
+    named = {
+        (topic.topic or topic.topic_id, partition.partition): (topic, partition)
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    return [_Asked(context, topic, partition, request.rack_id) for topic, partition in named.values()]
 
 
 def _response(context: Context, asked: list[_Asked]) -> FetchResponse:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.distinct import distinct
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
 from streamhouse.server.kafka.partitions import NO_ID, TopicLookup, awaited_nodes, leader_of
@@ -52,7 +53,7 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
     lookup = TopicLookup(context.broker)
     may_create = context.broker.settings.auto_create_topics and request.allow_auto_topic_creation
     answers = []
-    for asked in request.topics or []:
+    for asked in distinct(request.topics or [], lambda topic: (topic.name, topic.topic_id)):
         try:
             topic = await _find(context, lookup, asked, may_create=may_create)
             answers.append(_describe(context, topic, operations))

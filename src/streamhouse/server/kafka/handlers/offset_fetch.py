@@ -9,6 +9,7 @@ from streamhouse.metadata.groups import CommittedOffset
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.distinct import distinct
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.group_errors import coordinator_code, group_code
 from streamhouse.server.kafka.partitions import find_topic
@@ -35,7 +36,8 @@ _NOTHING = CommittedOffset(offset=-1, leader_epoch=-1, metadata="")
 
 async def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.version >= _GROUPS_SINCE:
-        return OffsetFetchResponse(groups=[await _group(context, group) for group in request.groups])
+        groups = distinct(request.groups, lambda group: group.group_id)
+        return OffsetFetchResponse(groups=[await _group(context, group) for group in groups])
     topics = request.topics
     group = await _group(
         context,
