@@ -55,6 +55,7 @@ async def pass_time(kind: MetadataStoreKind, duration_ms: int) -> None:
     if isinstance(kind, PostgresKind):
         for table, column in (
             ("coordinator_leases", "lease_expires_at"),
+            ("coordinator_leases", "claim_expires_at"),
             ("consumer_groups", "empty_since"),
             ("group_offsets", "committed_at"),
         ):

@@ -59,6 +59,7 @@ _TIMES = (
     ("partition_leases", "lease_expires_at"),
     ("garbage", "unreferenced_since"),
     ("agents", "last_heartbeat"),
+    ("found_dead", "last_heartbeat"),
     ("agents", "started_at"),
     ("partition_transfers", "created_at"),
     ("partition_transfers", "expires_at"),

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from behaviour.cluster import agent
-from behaviour.metadata_stores import AGENT, OTHER, MetadataStoreKind
+from behaviour.coordinators import acquire_shard, pass_time
+from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, MetadataStoreKind, acquire, make_topic
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
+from streamhouse.model.names import TopicPartition
 
 
 async def test_a_registered_agent_is_listed_with_all_it_says_of_itself(metadata: MetadataStore) -> None:
@@ -208,3 +210,94 @@ async def test_what_cannot_be_an_agent_is_refused(metadata: MetadataStore) -> No
         with pytest.raises(InvalidInput):
             await metadata.register_agent(agent(), node_id)
     assert await metadata.list_agents() == []
+
+
+# --- found dead ---
+
+
+async def found_dead(store: MetadataStore) -> list[str]:
+    return [row.info.agent_id for row in await store.list_agents() if row.is_found_dead]
+
+
+async def two_agents(metadata: MetadataStore, metadata_kind: MetadataStoreKind) -> TopicPartition:
+    """Of which the first leads this partition and coordinates shard 3, and lets both run out in silence."""
+    (partition,) = await make_topic(metadata)
+    await metadata.register_agent(agent(), 0)
+    await metadata.register_agent(agent(OTHER), 0)
+    await acquire(metadata, partition)
+    await acquire_shard(metadata, 3)
+    await pass_time(metadata_kind, TTL_MS)
+    return partition
+
+
+@pytest.mark.parametrize("what", ["partition", "shard"])
+async def test_whose_lease_ran_out_in_silence_and_is_taken_over_is_found_dead_until_its_next_heartbeat(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind, what: str
+) -> None:
+    partition = await two_agents(metadata, metadata_kind)
+    assert await found_dead(metadata) == []
+    if what == "partition":
+        await acquire(metadata, partition, OTHER)
+    else:
+        await acquire_shard(metadata, 3, OTHER)
+    assert await found_dead(metadata) == [AGENT]
+    await pass_time(metadata_kind, 5_000)
+    await metadata.heartbeat_agent(OTHER)
+    assert await found_dead(metadata) == [AGENT]
+    await metadata.heartbeat_agent(AGENT)
+    assert await found_dead(metadata) == []
+
+
+async def test_who_registers_again_is_not_dead(metadata: MetadataStore, metadata_kind: MetadataStoreKind) -> None:
+    partition = await two_agents(metadata, metadata_kind)
+    await acquire(metadata, partition, OTHER)
+    await pass_time(metadata_kind, 5_000)
+    await metadata.register_agent(agent(), 0)
+    assert await found_dead(metadata) == []
+
+
+async def test_who_was_heard_of_after_its_lease_ran_out_is_not_found_dead(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    partition = await two_agents(metadata, metadata_kind)
+    await pass_time(metadata_kind, 1_000)
+    await metadata.heartbeat_agent(AGENT)
+    await acquire(metadata, partition, OTHER)
+    await acquire_shard(metadata, 3, OTHER)
+    assert await found_dead(metadata) == []
+
+
+async def test_who_releases_takes_its_own_again_or_keeps_its_lease_is_not_found_dead(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    partition = await two_agents(metadata, metadata_kind)
+    own = await acquire(metadata, partition)
+    shard = await acquire_shard(metadata, 3)
+    assert await metadata.acquire_leases(OTHER, [partition], TTL_MS) == [None]
+    assert await metadata.acquire_shards(OTHER, [3], TTL_MS) == [None]
+    await metadata.release_leases(AGENT, [own], drained=True)
+    await metadata.release_shards(AGENT, [shard])
+    await acquire(metadata, partition, OTHER)
+    await acquire_shard(metadata, 3, OTHER)
+    assert await found_dead(metadata) == []
+
+
+async def test_of_many_that_take_over_at_once_none_is_in_the_others_way(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    """The rows of those found dead are locked too."""
+    partitions = await make_topic(metadata, 12)
+    holders = [f"dead-{number}" for number in range(4)]
+    for number, partition in enumerate(partitions):
+        await metadata.register_agent(agent(holders[number % 4]), 0)
+        await acquire(metadata, partition, holders[number % 4])
+        await acquire_shard(metadata, number, holders[-number % 4])
+    await pass_time(metadata_kind, TTL_MS)
+    asked = [partitions, partitions[::-1]] * 3
+    granted = await asyncio.gather(
+        *(metadata.acquire_leases(f"taker-{number}", some, TTL_MS) for number, some in enumerate(asked)),
+        *(metadata.heartbeat_agent(holder) for holder in holders),
+        *(metadata.acquire_shards(f"taker-{number}", range(12), TTL_MS) for number in range(3)),
+    )
+    taken = [lease.partition for leases in granted[: len(asked)] for lease in leases if lease is not None]
+    assert sorted(taken) == sorted(partitions)

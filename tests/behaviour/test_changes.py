@@ -83,6 +83,7 @@ CHANGES: dict[str, tuple[Callable[[Cluster], Awaitable[object]], set[Change]]] =
     ),
     "a pin": (lambda c: c.store.pin_partition(c.topic[2], OTHER), {Change.LEASES}),
     "a shard": (lambda c: c.store.acquire_shards(AGENT, [1], TTL_MS), {Change.LEASES}),
+    "a shard asked for": (lambda c: c.store.claim_shards(OTHER, [0], TTL_MS), {Change.LEASES}),
     "a released shard": (lambda c: c.store.release_shards(AGENT, [c.shard]), {Change.LEASES}),
     "a rejection": (lambda c: c.store.reject_transfers(OTHER, [c.transfers[0].transfer_id], ""), {Change.TRANSFERS}),
     "a completion": (lambda c: complete(c.store, c.transfers[0], c.leases[0]), {Change.TRANSFERS, Change.LEASES}),
@@ -197,3 +198,18 @@ async def test_a_closed_store_tells_nothing(metadata_kind: MetadataStoreKind) ->
     await store.close()
     end = store.subscribe(Heard())
     end()
+
+
+async def test_who_comes_back_from_the_dead_is_told(
+    metadata: MetadataStore, actor: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    (partition,) = await make_topic(actor)
+    await actor.register_agent(agent(), 0)
+    await acquire(actor, partition)
+    await metadata_kind.pass_time(TTL_MS)
+    await acquire(actor, partition, OTHER)
+    async with listening(metadata) as heard:
+        await settled(metadata)
+        heard.forget()
+        await actor.heartbeat_agent(AGENT)
+        await heard.until(Change.AGENTS)

@@ -175,3 +175,43 @@ async def test_a_lease_lasts_longer_than_nothing(metadata: MetadataStore) -> Non
     lease = await acquire_shard(metadata, 0)
     with pytest.raises(InvalidInput):
         await metadata.renew_shards(AGENT, [lease], 0)
+
+
+# --- asking for a shard ---
+
+
+async def claims(store: MetadataStore) -> dict[int, str]:
+    return {row.shard: row.claimed_by for row in await store.list_shard_placements() if row.claimed_by}
+
+
+async def test_who_asks_for_a_shard_is_shown_for_as_long_as_that_counts(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    lease = await acquire_shard(metadata, 3)
+    await metadata.claim_shards(OTHER, [3, 4], 10_000)
+    assert await claims(metadata) == {3: OTHER, 4: OTHER}
+    (renewed,) = await metadata.renew_shards(AGENT, [lease], TTL_MS)
+    assert renewed is not None
+    await pass_time(metadata_kind, 5_000)
+    await metadata.claim_shards("third", [4], 10_000)
+    assert await claims(metadata) == {3: OTHER, 4: "third"}
+    await pass_time(metadata_kind, 5_000)
+    assert await claims(metadata) == {4: "third"}
+
+
+async def test_nobody_asks_for_what_is_its_own_and_a_grant_ends_the_asking(metadata: MetadataStore) -> None:
+    lease = await acquire_shard(metadata, 3)
+    await metadata.claim_shards(AGENT, [3], 10_000)
+    assert await claims(metadata) == {}
+    await metadata.claim_shards(OTHER, [3], 10_000)
+    await metadata.release_shards(AGENT, [lease])
+    assert await claims(metadata) == {3: OTHER}
+    taken = await acquire_shard(metadata, 3, OTHER)
+    assert taken.epoch == 2
+    assert await claims(metadata) == {}
+
+
+async def test_what_cannot_be_asked_for_is_refused(metadata: MetadataStore) -> None:
+    for agent_id, shards, ttl_ms in (("a\0b", [1], 1_000), (AGENT, [SHARD_COUNT], 1_000), (AGENT, [1], 0)):
+        with pytest.raises(InvalidInput):
+            await metadata.claim_shards(agent_id, shards, ttl_ms)

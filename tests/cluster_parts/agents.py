@@ -42,6 +42,9 @@ class Partitions:
         self.leases: dict[TopicPartition, Lease] = {}
         self.in_local_wal = False
         self.handed_over: list[Transfer] = []
+        self.problem = ""
+        """Why nothing can be handed over now, if so."""
+        self.tries = 0
         self.taken_over: dict[TopicPartition, int] = {}
         """The epochs that it was told transfers have made its own."""
 
@@ -60,13 +63,17 @@ class Partitions:
         await self._store.begin_epochs(self._agent_id, starts)
         self.leases |= {lease.partition: lease for lease in leases}
 
-    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> None:
+    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> Mapping[TopicPartition, str]:
+        self.tries += 1
+        if self.problem:
+            return {transfer.partition: self.problem for transfer in transfers}
         completions = [(item.transfer_id, self.leases[item.partition].epoch, 0) for item in transfers]
         results = await self._store.complete_transfers(self._agent_id, completions, TTL_MS)
         for transfer, refusal in zip(transfers, results, strict=True):
             if refusal is None:
                 del self.leases[transfer.partition]
                 self.handed_over.append(transfer)
+        return {item.partition: str(no) for item, no in zip(transfers, results, strict=True) if no is not None}
 
 
 class Shards:
@@ -85,6 +92,9 @@ class Shards:
 
     async def release_shards(self, shards: Sequence[int]) -> None:
         await self._store.release_shards(self._agent_id, [self.leases.pop(shard) for shard in shards])
+
+    async def claim_shards(self, shards: Sequence[int], ttl_ms: int) -> None:
+        await self._store.claim_shards(self._agent_id, shards, ttl_ms)
 
 
 class Catalog:

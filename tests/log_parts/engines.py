@@ -37,9 +37,12 @@ class FaultyMetadata(SqliteMetadataStore):
         self._faults: dict[str, list[tuple[bool, Exception]]] = {}
         self.calls: list[str] = []
 
-    def fail(self, method: str, *, times: int = 1, lost_answer: bool = False, error: Exception | None = None) -> None:
+    def fail(
+        self, method: str, *, after: int = 0, times: int = 1, lost_answer: bool = False, error: Exception | None = None
+    ) -> None:
+        """So many calls of the method, `after` so many that succeed."""
         problem = error or MetadataUnavailable("injected fault")
-        self._faults.setdefault(method, []).extend([(lost_answer, problem)] * times)
+        self._faults.setdefault(method, []).extend([None] * after + [(lost_answer, problem)] * times)
 
     def heal(self) -> None:
         self._faults.clear()
@@ -56,7 +59,10 @@ class FaultyMetadata(SqliteMetadataStore):
             waiting = faults.get(name)
             if not waiting:
                 return await found(*args, **options)
-            lost_answer, problem = waiting.pop(0)
+            fault = waiting.pop(0)
+            if fault is None:
+                return await found(*args, **options)
+            lost_answer, problem = fault
             if lost_answer:
                 await found(*args, **options)
             raise problem

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
+from streamhouse.cluster.hand_overs import HandOvers, PartitionHost
 from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.shard_placing import UNTAKEN_MS, ShardHost, ShardPlacing
 from streamhouse.cluster.view import ClusterView
 from streamhouse.core.placement.assignment import Assignment, Candidate
 from streamhouse.core.placement.liveness import next_expiry_ms
 from streamhouse.core.placement.rebalance import plan
-from streamhouse.core.placement.transfer import TransferState
-from streamhouse.metadata.cluster import AgentRow, Change, Placement, ShardPlacement, Transfer, TransferStore
+from streamhouse.metadata.cluster import AgentRow, Change, Placement, ShardPlacement, TransferStore
 from streamhouse.model.errors import StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
@@ -29,34 +30,10 @@ from streamhouse.runtime.measures import Histogram, stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
-TRANSFER_TIMEOUT_MS = 10_000
 _GATHER_CHANGES_MS = 10
 _AFTER_EXPIRY_MS = 20
 _AFTER_FAILURE_MS = 500
 _DRAIN_ROUND_MS = 200
-_UNFINISHED_MS = 1_000
-
-
-class PartitionHost(Protocol):
-    """What leads partitions here."""
-
-    @property
-    def held(self) -> Collection[TopicPartition]: ...
-
-    async def lead(self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int]) -> None: ...
-
-    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> None: ...
-
-
-class ShardHost(Protocol):
-    """What coordinates groups here."""
-
-    @property
-    def held_shards(self) -> Collection[int]: ...
-
-    async def acquire_shards(self, shards: Sequence[int]) -> None: ...
-
-    async def release_shards(self, shards: Sequence[int]) -> None: ...
 
 
 class TopicCatalog(Protocol):
@@ -94,21 +71,16 @@ class Assigner:
         self._clock = clock
         self._interval_ms = interval_ms
         self._nudge = nudge
+        self._shard_placing = ShardPlacing(self._agent_id, shards, clock)
+        self.hand_overs = HandOvers(self._agent_id, transfers, partitions, clock, self._nudge_agent)
         self._tasks = TaskGroup("assigner")
         self._changed = asyncio.Event()
         self._one_round = asyncio.Lock()
         self._rounds_begun = 0
         self._last_done = 0
-        self._accepted: set[TopicPartition] = set()
-        self._to_hand_over = 0
         self.rounds: Counter[str] = Counter(done=0, overtaken=0, failed=0)
         """How rounds ended."""
         self.round_seconds = Histogram()
-
-    @property
-    def to_hand_over(self) -> int:
-        """Partitions that this agent leads and another one should."""
-        return self._to_hand_over
 
     # --- life ---
 
@@ -162,14 +134,18 @@ class Assigner:
     async def drain(self, timeout_ms: int) -> None:
         """Hand everything over, as far as others are there to take it within the time."""
         assert self._membership is not None
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        begun_ms = self._clock.monotonic_ms()
+        deadline_ms = begun_ms + timeout_ms
         try:
             await self._membership.drain()
             while True:
                 await self.look_now()
+                now_ms = self._clock.monotonic_ms()
                 nobody_else = not self._view.live
-                nothing_left = not self._to_hand_over and not self._shards.held_shards
-                if nobody_else or nothing_left or self._clock.monotonic_ms() >= deadline_ms:
+                # Shards that nobody asks for are let go with everything else at the end.
+                waits_for_shards = bool(self._shards.held_shards) and now_ms < begun_ms + UNTAKEN_MS
+                nothing_left = not self.hand_overs.to_hand_over and not waits_for_shards
+                if nobody_else or nothing_left or now_ms >= deadline_ms:
                     break
                 await self._wait(_DRAIN_ROUND_MS)
             await self._call_off("the agent is gone")
@@ -205,13 +181,17 @@ class Assigner:
             )
 
     def _next_round_ms(self) -> float:
-        """When the first lease of another agent would run out, but not later than the interval."""
+        """When the first lease of another agent would run out or something is to be tried again, but not later than the
+        interval."""
         leases: list[Placement | ShardPlacement] = [*self._view.placements.values(), *self._view.shards]
         expiry_ms = next_expiry_ms(leases, me=self._agent_id)
-        wait_ms = float(self._interval_ms)
-        if self._to_hand_over:
-            wait_ms = min(wait_ms, _UNFINISHED_MS)
-        return wait_ms if expiry_ms is None else min(wait_ms, expiry_ms + _AFTER_EXPIRY_MS)
+        reasons = (
+            self._interval_ms,
+            None if expiry_ms is None else expiry_ms + _AFTER_EXPIRY_MS,
+            self.hand_overs.next_look_ms(),
+            self._shard_placing.next_look_ms(),
+        )
+        return min(reason for reason in reasons if reason is not None)
 
     async def _wait(self, wait_ms: float) -> None:
         try:
@@ -239,22 +219,32 @@ class Assigner:
             Candidate(agent_id=agent.info.agent_id, zone=agent.info.zone, agent_group=agent.info.agent_group)
             for agent in self._view.live
         )
-        steps: tuple[Callable[[Assignment], Awaitable[None]], ...] = (
-            self._place_partitions,
-            self._move_transfers,
-            self._place_shards,
+        # What is quickly done and waited for by many comes first, and what may take its time last.
+        steps: tuple[Callable[[], Awaitable[None]], ...] = (
+            lambda: self._shard_placing.place(assignment, self._view.shards),
+            lambda: self._place_partitions(assignment),
+            lambda: self.hand_overs.move(takes_part=self._is_live),
         )
+        problems: list[StreamHouseError] = []
         for step in steps:
-            await step(assignment)
+            try:
+                await step()
+            except StreamHouseError as problem:  # no reason to leave the others undone
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
     async def _show_life(self) -> None:
         """Others take us for dead, say because the database was away for longer than our leases: we are not."""
         assert self._membership is not None
         own = self._view.agents.get(self._agent_id)
-        is_live = any(agent.info.agent_id == self._agent_id for agent in self._view.live)
-        if own is None or (not is_live and not own.is_draining):
+        if own is None or (not self._is_live and not own.is_draining):
             await self._membership.beat()
             await self._view.refresh()
+
+    @property
+    def _is_live(self) -> bool:
+        return any(agent.info.agent_id == self._agent_id for agent in self._view.live)
 
     async def _place_partitions(self, assignment: Assignment) -> None:
         wanted: dict[TopicPartition, Topic] = {}
@@ -283,15 +273,12 @@ class Assigner:
             {placement.partition: placement.agent_id for placement in placements if placement.lease_left_ms > 0},
             {placement.partition: placement.wal_agent_id for placement in placements if placement.wal_agent_id},
         )
-        self._to_hand_over = len(steps.hand_over)
         if steps.acquire:
             await self._partitions.lead(
                 {partition: wanted[partition] for partition in steps.acquire}, self._handed_over(steps.acquire)
             )
-            self._accepted.difference_update(self._partitions.held)
-        if steps.hand_over:
-            begun = await self._transfers.begin_transfers(self._agent_id, steps.hand_over, TRANSFER_TIMEOUT_MS)
-            self._nudge_all(transfer.to_agent_id for transfer in begun if transfer is not None)
+            self.hand_overs.taken_up(self._partitions.held)
+        await self.hand_overs.begin(steps.hand_over)
 
     def _handed_over(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The epochs of those whose leases a transfer to this process has made ours.
@@ -302,47 +289,12 @@ class Assigner:
         return {
             partition: placement.epoch
             for partition, placement in placements.items()
-            if partition in self._accepted and placement.agent_id == self._agent_id and placement.lease_left_ms > 0
+            if self.hand_overs.is_accepted(partition)
+            and placement.agent_id == self._agent_id
+            and placement.lease_left_ms > 0
         }
 
-    async def _move_transfers(self, assignment: Assignment) -> None:
-        """Answer those that come to us; carry out those that were accepted."""
-        under_way = await self._transfers.list_transfers(self._agent_id)
-        incoming = [
-            transfer
-            for transfer in under_way
-            if transfer.to_agent_id == self._agent_id and transfer.state is TransferState.PENDING
-        ]
-        incoming_ids = [transfer.transfer_id for transfer in incoming]
-        accepted = [
-            transfer
-            for transfer in under_way
-            if transfer.from_agent_id == self._agent_id and transfer.state is TransferState.ACCEPTED
-        ]
-        if incoming and any(agent.info.agent_id == self._agent_id for agent in self._view.live):
-            self._accepted.update(transfer.partition for transfer in incoming)
-            await self._transfers.accept_transfers(self._agent_id, incoming_ids)
-        elif incoming:
-            await self._transfers.reject_transfers(self._agent_id, incoming_ids, "this agent is draining")
-        if accepted:
-            await self._partitions.hand_over(accepted, TRANSFER_TIMEOUT_MS)
-            self._nudge_all(transfer.to_agent_id for transfer in accepted)
-
-    def _nudge_all(self, agent_ids: Iterable[str]) -> None:
-        for agent_id in dict.fromkeys(agent_ids):
-            agent = self._view.agents.get(agent_id)
-            if agent is not None:
-                self._nudge(agent)
-
-    async def _place_shards(self, assignment: Assignment) -> None:
-        """All of a group is in the metadata store, so a shard needs no hand-over: let go, and the next takes it."""
-        steps = plan(
-            self._agent_id,
-            {placement.shard: assignment.desired_shard_owner(placement.shard) for placement in self._view.shards},
-            self._shards.held_shards,
-            {placement.shard: placement.agent_id for placement in self._view.shards if placement.lease_left_ms > 0},
-        )
-        if steps.hand_over:
-            await self._shards.release_shards([shard for shard, _ in steps.hand_over])
-        if steps.acquire:
-            await self._shards.acquire_shards(steps.acquire)
+    def _nudge_agent(self, agent_id: str) -> None:
+        agent = self._view.agents.get(agent_id)
+        if agent is not None:
+            self._nudge(agent)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
+from itertools import takewhile
 
+from streamhouse.core.placement.attempts import LONGEST_WAIT_MS, STUCK_AFTER
 from streamhouse.core.placement.liveness import live_agents
-from streamhouse.metadata.cluster import AgentRow, Placement, ShardPlacement
+from streamhouse.core.placement.transfer import TransferState
+from streamhouse.metadata.cluster import AgentRow, Placement, ShardPlacement, Transfer
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import NotFound
+from streamhouse.model.names import TopicPartition
+
+_LATELY_MS = 3 * LONGEST_WAIT_MS
 
 
 class AgentState(Enum):
@@ -19,11 +26,24 @@ class AgentState(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StuckHandOver:
+    """A partition that its leader again and again cannot hand over, and why the last try failed."""
+
+    placement: Placement
+    to_agent_id: str
+    failures: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
+    """`transfers`: hand-overs under way and past, newest first, if they were looked at."""
+
     agents: Sequence[AgentRow]
     placements: Sequence[Placement]
     shards: Sequence[ShardPlacement]
     liveness_ms: int
+    transfers: Sequence[Transfer] = ()
 
     def agent(self, agent_id: str) -> AgentRow:
         for agent in self.agents:
@@ -61,6 +81,28 @@ class ClusterState:
     def shards_of(self, agent_id: str) -> list[ShardPlacement]:
         return [shard for shard in self.shards if shard.agent_id == agent_id and shard.lease_left_ms > 0]
 
+    def stuck_hand_overs(self, now_ms: int) -> list[StuckHandOver]:
+        """As the transfers tell of it, so that any node can say so; those that nobody has tried lately are no longer
+        wanted."""
+        last_tries: dict[TopicPartition, list[Transfer]] = {}
+        for transfer in self.transfers:
+            if transfer.state.is_final:
+                last_tries.setdefault(transfer.partition, []).append(transfer)
+        stuck = []
+        for placement in self.placements:
+            tries = last_tries.get(placement.partition, ())
+            if not tries or tries[0].from_agent_id != leader_of(placement):
+                continue
+            last = tries[0]
+            failures = sum(1 for _ in takewhile(partial(_failed_alike, last), tries))
+            if failures >= STUCK_AFTER and now_ms - last.created_at_ms < _LATELY_MS:
+                stuck.append(
+                    StuckHandOver(
+                        placement=placement, to_agent_id=last.to_agent_id, failures=failures, reason=last.reason
+                    )
+                )
+        return stuck
+
     def of_topic(self, topic: str) -> list[Placement]:
         found = [placement for placement in self.placements if placement.topic == topic]
         if not found:
@@ -75,11 +117,22 @@ class ClusterState:
         raise NotFound(f"topic {topic!r} has no partition {number}", hint=f"they are 0 to {len(placements) - 1}")
 
 
+def _failed_alike(last: Transfer, transfer: Transfer) -> bool:
+    return transfer.state is not TransferState.COMPLETED and (
+        (transfer.from_agent_id, transfer.to_agent_id) == (last.from_agent_id, last.to_agent_id)
+    )
+
+
 async def read_cluster_state(store: MetadataStore, liveness_ms: int) -> ClusterState:
     # Agents last: one that registers or beats meanwhile is not taken for dead because of an older lease.
     placements = await store.list_placements()
     shards = await store.list_shard_placements()
     return ClusterState(agents=await store.list_agents(), placements=placements, shards=shards, liveness_ms=liveness_ms)
+
+
+async def read_cluster_health(store: MetadataStore, liveness_ms: int) -> ClusterState:
+    """With the hand-overs, also those that are over."""
+    return replace(await read_cluster_state(store, liveness_ms), transfers=await store.list_transfers())
 
 
 def name_of(placement: Placement) -> str:

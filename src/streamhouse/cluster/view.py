@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamhouse.core.placement.liveness import live_agents
+from streamhouse.core.placement.liveness import is_heard_of, live_agents
 from streamhouse.metadata.cluster import AgentRow, ClusterStore, Placement, ShardPlacement
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.clock import Clock
@@ -51,7 +51,7 @@ class ClusterView:
     @property
     def heard_of(self) -> list[AgentRow]:
         """Agents whose heartbeats came, at the last look."""
-        return [agent for agent in self.agents.values() if agent.silent_ms < self._liveness_ms]
+        return [agent for agent in self.agents.values() if is_heard_of(agent, liveness_ms=self._liveness_ms)]
 
     @property
     def reachable(self) -> list[AgentRow]:

@@ -95,6 +95,9 @@ class Coordination:
             except StreamHouseError as problem:
                 _log.warning("group shards were not released: %s", problem)
 
+    async def claim(self, shards: Sequence[int], ttl_ms: int) -> None:
+        await self._store.claim_shards(self._agent_id, shards, ttl_ms)
+
     async def release_all(self) -> None:
         await self.release(list(self._held))
 

@@ -123,6 +123,10 @@ class GroupCoordinator:
         """Coordinate these no longer: members that wait are told so at once, then the leases are free for others."""
         await self._coordination.release(shards)
 
+    async def claim_shards(self, shards: Sequence[int], ttl_ms: int) -> None:
+        """Ask whoever coordinates these to let them go."""
+        await self._coordination.claim(shards, ttl_ms)
+
     def topics_changed(self) -> None:
         """A topic came or went: groups that subscribe on this side look again."""
         for shard in self._coordination:

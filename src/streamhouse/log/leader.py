@@ -353,9 +353,13 @@ class PartitionLeader:
 
     def give_up_writing(self) -> None:
         """Refuse appends for good: what is there now is all that the next leader shall find. A lease that is lost and
-        taken again meanwhile changes nothing about that; only `reconsider` does."""
+        taken again meanwhile changes nothing about that; only `take_back` and `reconsider` do."""
         self._is_given_up = True
         self.writable_until_ms = 0
+
+    def take_back(self) -> None:
+        """It was not given up after all, and nobody was asked to end it: it goes on when its lease is next renewed."""
+        self._is_given_up = False
 
     def reconsider(self) -> None:
         """It was not given up after all; it goes on with `resume_writing`."""

@@ -25,13 +25,15 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
-    """A registered agent. `silent_ms`: how long ago its last heartbeat was, by the database's clock."""
+    """A registered agent. `silent_ms`: how long ago its last heartbeat was, by the database's clock. `is_found_dead`:
+    another agent took over a lease that it had let run out in silence, and there was no heartbeat since."""
 
     info: AgentInfo
     node_id: int
     started_at_ms: int
     silent_ms: int
     is_draining: bool
+    is_found_dead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +59,14 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardPlacement:
+    """Where one shard of group coordinators is, as a `Placement` says it. `claimed_by`: the agent that asks whoever
+    holds it for it, "" if none does, or none any more."""
+
     shard: int
     agent_id: str
     epoch: int
     lease_left_ms: int
+    claimed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

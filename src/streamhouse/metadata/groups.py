@@ -57,6 +57,10 @@ class ShardStore(Protocol):
     async def release_shards(self, agent_id: str, leases: Sequence[ShardLease]) -> None:
         """Expire now, keeping the epochs. Leases of others are left alone."""
 
+    async def claim_shards(self, agent_id: str, shards: Sequence[int], ttl_ms: int) -> None:
+        """Ask others for the shards that are not this agent's; that counts for so long, or until somebody else asks or
+        somebody is granted the lease."""
+
 
 class GroupStore(Protocol):
     """Groups and their offsets. What takes a lease raises StaleEpoch, and changes nothing, unless that lease is live

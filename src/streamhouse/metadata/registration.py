@@ -10,6 +10,7 @@ from streamhouse.metadata.cluster import AgentInfo
 from streamhouse.model.errors import AlreadyExists, InvalidInput
 
 _MAX_NODE_ID = 2**31 - 1
+_MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +34,35 @@ class AgentDetails:
             found = {}
         node_id, kafka_address = found.get("node_id"), found.get("kafka_address")
         return cls(
-            node_id=node_id if type(node_id) is int else 0,
-            kafka_address=kafka_address if isinstance(kafka_address, str) else "",
+            node_id=node_id if type(node_id) is int and 0 <= node_id <= _MAX_NODE_ID else 0,
+            kafka_address=kafka_address if isinstance(kafka_address, str) and _is_address(kafka_address) else "",
             is_draining=found.get("draining") is True,
         )
+
+
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return host != "" and port.isascii() and port.isdigit() and int(port) <= _MAX_PORT
+
+
+class TakenOver:
+    """What a transaction that grants leases learns of those who held them before."""
+
+    __slots__ = ("_agent_id", "_lapsed")
+
+    def __init__(self, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._lapsed: dict[str, int] = {}
+
+    def from_holder(self, agent_id: str, lease_expires_at_ms: int) -> None:
+        """A lease that was released, or never held, is stored as expired at time 0, and says nothing of its holder."""
+        if lease_expires_at_ms > 0 and agent_id != self._agent_id:
+            self._lapsed[agent_id] = max(lease_expires_at_ms, self._lapsed.get(agent_id, 0))
+
+    @property
+    def lapsed(self) -> dict[str, int]:
+        """When the last lease of each ran out that is taken over now; in the order in which agents' rows are locked."""
+        return dict(sorted(self._lapsed.items()))
 
 
 def check_agent(info: AgentInfo, node_id: int) -> None:

@@ -17,6 +17,7 @@ from streamhouse.metadata.leadership import (
     require_leader,
     require_no_leader,
 )
+from streamhouse.metadata.registration import TakenOver
 from streamhouse.metadata.store import EpochStart, Lease, PartitionRow, SegmentCommit, SegmentRow
 from streamhouse.metadata.wal_commits import judge_wal_commits
 from streamhouse.metadata.wal_objects import WalCommit, WalRange
@@ -56,6 +57,7 @@ class _AgentRecord:
     started_at_ms: int
     heard_at_ms: int
     is_draining: bool = False
+    final_heard_at_ms: int = -1
 
 
 class Database:
@@ -176,7 +178,14 @@ class Database:
     # --- leases ---
 
     def acquire_leases(self, agent_id: str, partitions: Sequence[TopicPartition], ttl_ms: int) -> list[Lease | None]:
-        granted = {partition: self._acquire(agent_id, partition, ttl_ms) for partition in dict.fromkeys(partitions)}
+        taken_over = TakenOver(agent_id)
+        granted = {
+            partition: self._acquire(agent_id, partition, ttl_ms, taken_over) for partition in dict.fromkeys(partitions)
+        }
+        for dead, lapsed_at_ms in taken_over.lapsed.items():
+            agent = self._agents.get(dead)
+            if agent is not None and agent.heard_at_ms < lapsed_at_ms:
+                agent.final_heard_at_ms = agent.heard_at_ms
         self._report_if([lease for lease in granted.values() if lease], Change.LEASES)
         return [granted[partition] for partition in partitions]
 
@@ -204,6 +213,9 @@ class Database:
         agent = self._agents.get(agent_id)
         if agent is not None:
             agent.heard_at_ms = self._now_ms()
+            if agent.final_heard_at_ms >= 0:
+                agent.final_heard_at_ms = -1
+                self._report(Change.AGENTS)
         return agent is not None
 
     def list_agents(self) -> list[AgentRow]:
@@ -321,12 +333,13 @@ class Database:
             epochs=tuple(sorted(record.epochs.items())),
         )
 
-    def _acquire(self, agent_id: str, partition: TopicPartition, ttl_ms: int) -> Lease | None:
+    def _acquire(self, agent_id: str, partition: TopicPartition, ttl_ms: int, taken_over: TakenOver) -> Lease | None:
         record = self.partitions[partition]
         now_ms = self._now_ms()
         is_free = record.lease_expires_at_ms <= now_ms or record.leader_agent_id == agent_id
         if not is_free or record.wal_agent_id not in ("", agent_id):
             return None
+        taken_over.from_holder(record.leader_agent_id, record.lease_expires_at_ms)
         record.leader_agent_id = agent_id
         record.epoch += 1
         record.lease_expires_at_ms = now_ms + ttl_ms
@@ -347,6 +360,7 @@ class Database:
             started_at_ms=agent.started_at_ms,
             silent_ms=max(0, self._now_ms() - agent.heard_at_ms),
             is_draining=agent.is_draining,
+            is_found_dead=agent.heard_at_ms == agent.final_heard_at_ms,
         )
 
     def _begin(

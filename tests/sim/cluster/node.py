@@ -81,6 +81,9 @@ class NoShards:
     async def release_shards(self, shards: object) -> None:
         return
 
+    async def claim_shards(self, shards: object, ttl_ms: int) -> None:
+        return
+
 
 class ModelDirectory:
     """Where the WAL's files are looked for."""

@@ -23,7 +23,7 @@ from sim.cluster.network import Network
 from sim.cluster.node import SETTINGS
 from sim.cluster.schedule import AGENTS, STORM_SECONDS, Fault, Schedule, draw
 from sim.cluster.services import BucketClient, DatabaseClient
-from streamhouse.cluster import assigner
+from streamhouse.cluster import hand_overs
 from streamhouse.core.placement import assignment
 from streamhouse.core.placement.ring import Ring
 from streamhouse.format.segment import decode_segment
@@ -292,7 +292,7 @@ class Simulation:
             with (
                 patch.object(entropy, "random", self.random),
                 patch.object(entropy, "uuid4", lambda: UUID(int=self.random.getrandbits(128), version=4)),
-                patch.object(assigner, "TRANSFER_TIMEOUT_MS", _TRANSFER_TIMEOUT_MS),
+                patch.object(hand_overs, "TRANSFER_TIMEOUT_MS", _TRANSFER_TIMEOUT_MS),
                 patch.object(assignment, "Ring", lambda agent_ids: _ring(frozenset(agent_ids))),
             ):
                 yield

@@ -202,7 +202,7 @@ class Driver:
 
     async def _agent(self) -> None:
         agent_id = self._random.choice(AGENTS)
-        info = AgentInfo(agent_id=agent_id, address="", kafka_address="k", zone="", agent_group="default")
+        info = AgentInfo(agent_id=agent_id, address="", kafka_address="k:1", zone="", agent_group="default")
         call = self._random.choice(("register_agent", "heartbeat_agent", "drain_agent", "deregister_agent"))
         await self._both(call, *((info, 0) if call == "register_agent" else (agent_id,)))
 

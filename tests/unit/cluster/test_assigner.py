@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from cluster_parts.agents import LIVENESS_MS, TTL_MS, Agent, Cluster, a_cluster, info
 from log_parts.engines import finishes
 from log_parts.waiting import until
+from streamhouse.cluster.shard_placing import CLAIM_MS, UNTAKEN_MS
+from streamhouse.cluster.state import AgentState, read_cluster_state
+from streamhouse.core.placement.attempts import wait_ms
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.metadata.cluster import Change, Placement
@@ -176,8 +180,7 @@ async def test_an_agent_that_comes_gets_shards_that_the_others_let_go() -> None:
         await a.look()
         b = await cluster.join("b")
 
-        await a.look()
-        await b.look()
+        await cluster.settle()
 
         assert set(a.shards.held_shards) | set(b.shards.held_shards) == set(range(SHARD_COUNT))
         assert not set(a.shards.held_shards) & set(b.shards.held_shards)
@@ -199,6 +202,213 @@ async def test_a_transfer_that_nobody_answered_in_time_is_begun_again() -> None:
         assert held_by(a, b) == ALL
         assert b.numbers
         assert await states(cluster) == {TransferState.FAILED, TransferState.COMPLETED}
+
+
+# --- hand-overs that fail ---
+
+
+async def a_hand_over_that_fails(cluster: Cluster) -> tuple[Agent, Agent]:
+    """Tried once."""
+    a = await cluster.join("a")
+    await cluster.topic()
+    await a.look()
+    b = await cluster.join("b")
+    a.partitions.problem = "the disk is slow"
+    for agent in (a, b, a):
+        await agent.look()
+    assert a.partitions.tries == 1
+    return a, b
+
+
+async def test_a_hand_over_that_fails_is_tried_later_and_later() -> None:
+    async with a_cluster() as cluster:
+        a, b = await a_hand_over_that_fails(cluster)
+
+        for failures in (1, 2, 3):
+            cluster.clock.pass_time(wait_ms(failures) - 500)
+            await cluster.settle(3)
+            assert a.partitions.tries == failures, "not yet"
+            cluster.clock.pass_time(500)
+            await cluster.settle(3)
+            assert a.partitions.tries == failures + 1
+
+        a.partitions.problem = ""
+        cluster.clock.pass_time(wait_ms(4))
+        await b.membership.beat()
+        await cluster.settle()
+        assert held_by(a, b) == ALL
+        assert b.numbers
+        assert not a.assigner.hand_overs.stuck
+
+
+async def test_why_a_hand_over_failed_is_stored_with_it_and_counted() -> None:
+    async with a_cluster() as cluster:
+        a, _ = await a_hand_over_that_fails(cluster)
+
+        transfers = await cluster.store.list_transfers()
+        assert {(transfer.state, transfer.reason) for transfer in transfers} == {
+            (TransferState.REJECTED, "the disk is slow")
+        }
+        assert a.assigner.hand_overs.results == {"done": 0, "failed": len(transfers)}
+        assert not a.assigner.hand_overs.stuck, "once is an accident"
+        for failures in (1, 2):
+            cluster.clock.pass_time(wait_ms(failures))
+            await cluster.settle(3)
+        assert {failing.reason for failing in a.assigner.hand_overs.stuck.values()} == {"the disk is slow"}
+        assert len(a.assigner.hand_overs.stuck) == len(transfers)
+
+
+async def test_who_never_answers_is_asked_less_and_less_often() -> None:
+    """As often as not it is one that hangs."""
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await cluster.topic()
+        await a.look()
+        await cluster.join("b")
+        asked = []
+        for _ in range(24):
+            await a.look()
+            asked.append(len(await cluster.store.list_transfers()))
+            cluster.clock.pass_time(2_000)
+        moved = asked[0]
+        assert moved > 0
+        assert asked[-1] <= 4 * moved, "of 24 looks in 48 s, each further try is later than the one before"
+
+
+async def test_another_destination_is_tried_at_once() -> None:
+    async with a_cluster() as cluster:
+        a, _ = await a_hand_over_that_fails(cluster)
+        tried = len(await cluster.store.list_transfers())
+        partition = next(iter(a.partitions.held))
+        c = await cluster.join("c", group="other")
+        await cluster.store.pin_partition(partition, "c")
+        a.partitions.problem = ""
+
+        for agent in (a, c, a):
+            await agent.look()
+
+        assert len(await cluster.store.list_transfers()) == tried + 1
+        assert [transfer.partition for transfer in a.partitions.handed_over] == [partition]
+
+
+# --- dying ---
+
+
+async def a_dead_one_of_three(cluster: Cluster) -> tuple[Agent, Agent, str]:
+    """The two that live on, after the leases of the third have run out and long before its heartbeat is too old."""
+    a, b, dead = [await cluster.join(name) for name in "abc"]
+    await cluster.topic()
+    await cluster.settle(2)
+    assert dead.numbers
+    assert dead.shards.held_shards
+    cluster.agents.remove(dead)
+    cluster.clock.pass_time(TTL_MS + 1)
+    for agent in (a, b):
+        await agent.membership.beat()
+        await agent.keep_leases()
+    return a, b, dead.agent_id
+
+
+async def test_who_was_found_dead_stays_dead_when_its_last_lease_has_changed_hands() -> None:
+    async with a_cluster() as cluster:
+        a, b, dead = await a_dead_one_of_three(cluster)
+
+        await cluster.settle()
+
+        assert held_by(a, b) == ALL
+        assert len(a.shards.held_shards) + len(b.shards.held_shards) == SHARD_COUNT
+        assert await cluster.store.list_transfers() == []
+        state = await read_cluster_state(cluster.store, LIVENESS_MS)
+        assert state.states()[dead] is AgentState.SILENT
+        assert state.state_of(state.agent(dead)) is AgentState.SILENT
+        newcomer = Agent(cluster, info("d"), is_observer=True)
+        await newcomer.look()
+        assert {row.info.agent_id for row in newcomer.view.live} == {"a", "b"}
+        assert {row.info.agent_id for row in newcomer.view.reachable} == {"a", "b"}
+
+
+async def test_who_was_found_dead_takes_its_part_again_after_a_heartbeat() -> None:
+    async with a_cluster() as cluster:
+        a, b, dead = await a_dead_one_of_three(cluster)
+        await cluster.settle()
+
+        await cluster.store.heartbeat_agent(dead)
+        again = Agent(cluster, info(dead))
+        cluster.agents.append(again)
+        await cluster.settle()
+
+        assert held_by(a, b, again) == ALL
+        assert again.numbers
+        assert again.shards.held_shards
+
+
+async def test_a_row_made_by_hand_takes_nothing_from_anybody() -> None:
+    """Without an address or a node id nobody could reach it."""
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await cluster.topic()
+        await cluster.settle(2)
+        await cluster.store.register_agent(replace(info("by-hand"), kafka_address=""), 0)
+
+        await cluster.settle()
+
+        assert a.numbers == ALL
+        assert len(a.shards.held_shards) == SHARD_COUNT
+        assert await cluster.store.list_transfers() == []
+
+
+# --- shards ---
+
+
+async def test_a_shard_is_let_go_only_to_who_asks_for_it() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await a.look()
+        b = await cluster.join("b")
+
+        for _ in range(3):
+            await a.look()
+        assert len(a.shards.held_shards) == SHARD_COUNT, "b has not asked for any"
+        await b.look()
+        await a.look()
+        await b.look()
+
+        assert b.shards.held_shards
+        assert len(a.shards.held_shards) + len(b.shards.held_shards) == SHARD_COUNT
+
+
+async def test_who_has_asked_for_a_shard_long_ago_does_not_get_it() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await a.look()
+        b = await cluster.join("b")
+        await b.look()
+
+        cluster.clock.pass_time(CLAIM_MS)
+        await a.look()
+
+        assert len(a.shards.held_shards) == SHARD_COUNT
+
+
+async def test_a_shard_that_nobody_came_for_is_taken_back_and_kept_for_a_while() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await a.look()
+        b = await cluster.join("b")
+        await b.look()
+        await a.look()
+        assert len(a.shards.held_shards) < SHARD_COUNT
+
+        cluster.clock.pass_time(UNTAKEN_MS)
+        await a.look()
+        assert len(a.shards.held_shards) == SHARD_COUNT
+        await b.look()
+        await a.look()
+        assert len(a.shards.held_shards) == SHARD_COUNT, "it is not let go again at once"
+
+        cluster.clock.pass_time(wait_ms(1))
+        await cluster.settle()
+        assert b.shards.held_shards
 
 
 # --- going ---
@@ -244,11 +454,12 @@ async def test_a_drain_ends_when_its_time_is_over() -> None:
 
 async def test_a_drain_does_not_wait_for_agents_that_may_not_lead_what_is_left() -> None:
     async with a_cluster() as cluster:
-        a, _ = await cluster.join("a"), await cluster.join("b", group="other")
+        a, b = await cluster.join("a"), await cluster.join("b", group="other", interval_ms=20)
         await cluster.topic()
         await a.look()
+        await b.assigner.start()
 
-        await finishes(a.assigner.drain(3_600_000), "the drain", timeout=3)
+        await finishes(a.assigner.drain(3_600_000), "the drain")
 
         assert a.numbers == ALL
 
@@ -256,9 +467,10 @@ async def test_a_drain_does_not_wait_for_agents_that_may_not_lead_what_is_left()
 @pytest.mark.parametrize("step", ["drain_agent", "list_placements", "begin_transfers", "release_shards"])
 async def test_a_drain_while_the_store_is_away_gives_up_quietly(step: str) -> None:
     async with a_cluster() as cluster:
-        a, _ = await cluster.join("a"), await cluster.join("b")
+        a, b = await cluster.join("a"), await cluster.join("b", interval_ms=20)
         await cluster.topic()
         await a.look()
+        await b.assigner.start()
         cluster.store.fail(step, times=1_000)
 
         await finishes(a.assigner.drain(20_000), "the drain")

@@ -16,8 +16,10 @@ from log_parts.leaders import Ack
 from log_parts.waiting import until
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.format.batch import iter_headers
+from streamhouse.log import engine
+from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.cluster import Placement, Transfer
-from streamhouse.model.errors import Fenced, MetadataUnavailable, NotLeader
+from streamhouse.model.errors import Fenced, NotLeader
 from streamhouse.objects.faulty import Operation
 
 PRODUCER = 11
@@ -232,10 +234,10 @@ async def test_a_hand_over_while_the_store_is_away_is_doubtful_until_the_lease_i
         before = old.leader()
         transfers = await accepted(shared, old)
         shared.metadata.fail("complete_transfers")
-        shared.metadata.fail("renew_leases")
+        shared.metadata.fail("renew_leases", after=1)
 
-        with suppress(MetadataUnavailable):
-            await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        assert refused == {before.partition: "injected fault"}
         with pytest.raises(NotLeader):
             old.append(sent(), before)
         await old.engine.leadership.renew()
@@ -284,9 +286,8 @@ async def test_a_completion_whose_answer_was_lost_is_noticed_also_after_the_next
         leader = old.leader()
         transfers = await accepted(shared, old)
         shared.metadata.fail("complete_transfers", lost_answer=True)
-        shared.metadata.fail("renew_leases", times=3)
-        with suppress(MetadataUnavailable):
-            await old.engine.hand_over(transfers, TIMEOUT_MS)
+        shared.metadata.fail("renew_leases", after=1, times=3)
+        await old.engine.hand_over(transfers, TIMEOUT_MS)
         shared.metadata.heal()
         await new.place()
         await new.produce(sent())
@@ -304,10 +305,10 @@ async def test_a_hand_over_that_takes_too_long_is_given_up_and_writing_goes_on(t
         transfers = await accepted(shared, old)
         shared.objects.fail(Operation.CREATE, times=None, matches=is_segment)
 
-        await finishes(old.engine.hand_over(transfers, 100), "the hand-over")
+        refused = await finishes(old.engine.hand_over(transfers, 100), "the hand-over")
         shared.objects.heal()
-        await old.place()
 
+        assert refused == {old.leader().partition: "its records were not in the object store within 100 ms"}
         await old.produce(sent())
         await finishes(old.engine.flush(), "the flush")
         assert old.leader().committed_end == 2
@@ -347,6 +348,58 @@ async def test_a_partition_that_is_led_no_longer_is_not_handed_over(tmp_path: Pa
         await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
 
         assert (await placement(shared)).agent_id == "old"
+
+
+@DURABILITIES
+async def test_writing_does_not_stop_where_storing_is_slow(
+    tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A try that cannot succeed costs those who write nothing: no pause, and no new epoch."""
+    monkeypatch.setattr(engine, "_QUICK_MS", -1)
+    async with two_engines(tmp_path, durability=durability) as (shared, old, _):
+        await old.produce(sent())
+        leader = old.leader()
+        transfers = await accepted(shared, old)
+        stops: list[object] = []
+        monkeypatch.setattr(PartitionLeader, "give_up_writing", stops.append)
+
+        refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+
+        assert list(refused) == [leader.partition]
+        assert "writing may stop for 2000 ms only" in refused[leader.partition]
+        assert stops == []
+        await old.produce(sent())
+        assert (old.leader(), leader.epoch) == (leader, 1)
+
+
+@DURABILITIES
+async def test_what_could_not_be_stored_while_writing_stood_still_goes_on_under_the_same_epoch(
+    tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was asked to move the lease, so there is nothing to doubt."""
+    monkeypatch.setattr(engine, "_STOPPED_LIMIT_MS", 50)
+    async with two_engines(tmp_path, durability=durability) as (shared, old, _):
+        await old.produce(sent())
+        leader = old.leader()
+        transfers = await accepted(shared, old)
+        give_up_writing = PartitionLeader.give_up_writing
+
+        def write_once_more(given_up: PartitionLeader) -> None:
+            """And what that needs does not come to its end in time."""
+            shared.objects.fail(Operation.CREATE, times=None)
+            old.append(sent(), given_up)
+            give_up_writing(given_up)
+
+        monkeypatch.setattr(PartitionLeader, "give_up_writing", write_once_more)
+        refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        shared.objects.heal()
+
+        assert refused == {leader.partition: "the last records were not stored within 50 ms"}
+        await old.produce(sent())
+        assert (old.leader(), leader.epoch) == (leader, 1)
+        assert (await placement(shared)).epoch == 1
+        assert await offsets(old) == [0, 1, 2]
+        monkeypatch.undo()
 
 
 # --- durability ---

@@ -178,6 +178,8 @@ async def test_many_processes_that_open_an_empty_database_at_once_migrate_it_onc
         (3, "cluster"),
         (4, "sinks"),
         (5, "replacements"),
+        (6, "dynamic_configs"),
+        (7, "found_dead"),
     ]
     for store in stores:
         await store.close()

@@ -142,6 +142,8 @@ async def test_processes_that_open_a_new_file_at_once_migrate_it_once(tmp_path: 
             (3, "cluster"),
             (4, "sinks"),
             (5, "replacements"),
+            (6, "dynamic_configs"),
+            (7, "found_dead"),
         ]
     for store in stores:
         await store.close()

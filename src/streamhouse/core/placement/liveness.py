@@ -11,20 +11,27 @@ _RELEASED_MS = 10 * 365 * 24 * 3_600_000
 """A released lease is stored as expired at time 0, decades ago; one that ran out did so since there are agents."""
 
 
-class Identified(Protocol):
+class AgentAddress(Protocol):
     @property
     def agent_id(self) -> str: ...
+    @property
+    def kafka_address(self) -> str: ...
 
 
 class RegisteredAgent(Protocol):
-    """`silent_ms`: how long ago its last heartbeat was."""
+    """`silent_ms`: how long ago its last heartbeat was. `is_found_dead`: there was none since another took over a lease
+    that it had let run out."""
 
     @property
-    def info(self) -> Identified: ...
+    def info(self) -> AgentAddress: ...
+    @property
+    def node_id(self) -> int: ...
     @property
     def silent_ms(self) -> int: ...
     @property
     def is_draining(self) -> bool: ...
+    @property
+    def is_found_dead(self) -> bool: ...
 
 
 class LastLease(Protocol):
@@ -44,11 +51,18 @@ def ran_out(lease_left_ms: int) -> bool:
     return -_RELEASED_MS < lease_left_ms <= 0
 
 
+def is_heard_of(agent: RegisteredAgent, *, liveness_ms: int) -> bool:
+    """Whether its heartbeats come, and clients can be sent to it: a row that somebody made by hand says nowhere to."""
+    is_somewhere = agent.node_id > 0 and agent.info.kafka_address != ""
+    return is_somewhere and agent.silent_ms < liveness_ms and not agent.is_found_dead
+
+
 def live_agents(agents: Iterable[AgentT], leases: Iterable[LastLease], *, liveness_ms: int) -> list[AgentT]:
     """Those that may lead, in the order given: heard of within `liveness_ms`, not draining, and not suspect.
 
     An agent that lets a lease run out has shown that it is gone, sooner than its heartbeat would; a later heartbeat
-    clears it."""
+    clears it. Whoever takes over such a lease leaves a note of it, so that this holds also when no lease tells of it
+    any more."""
     expired_ago_ms: dict[str, int] = {}
     for lease in leases:
         if ran_out(lease.lease_left_ms):
@@ -57,7 +71,7 @@ def live_agents(agents: Iterable[AgentT], leases: Iterable[LastLease], *, livene
     return [
         agent
         for agent in agents
-        if agent.silent_ms < liveness_ms
+        if is_heard_of(agent, liveness_ms=liveness_ms)
         and not agent.is_draining
         and not _is_suspect(agent, expired_ago_ms.get(agent.info.agent_id))
     ]

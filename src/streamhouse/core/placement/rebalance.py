@@ -14,10 +14,12 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[KeyT]):
-    """Keys to take leases of, and keys to hand over with the agent that should have each."""
+    """Keys to take leases of, keys to hand over with the agent that should have each, and keys that another holds and
+    should hand over to me."""
 
     acquire: tuple[KeyT, ...]
     hand_over: tuple[tuple[KeyT, str], ...]
+    ask_for: tuple[KeyT, ...] = ()
 
 
 def plan(
@@ -37,10 +39,13 @@ def plan(
     bound_to = bound_to or {}
     acquire: list[KeyT] = []
     hand_over: list[tuple[KeyT, str]] = []
+    ask_for: list[KeyT] = []
     for key, owner in desired.items():
         if key in mine:
             if owner is not None and owner != me:
                 hand_over.append((key, owner))
         elif holders.get(key) == me or ((bound_to.get(key) or owner) == me and key not in holders):
             acquire.append(key)
-    return Plan(acquire=tuple(acquire), hand_over=tuple(hand_over))
+        elif owner == me and key in holders:
+            ask_for.append(key)
+    return Plan(acquire=tuple(acquire), hand_over=tuple(hand_over), ask_for=tuple(ask_for))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,18 @@ _KEEP_NODE_ID = """
     ON CONFLICT (agent_id) DO UPDATE SET node_id = excluded.node_id
 """
 _LIST = """
-    SELECT agent_id, address, availability_zone, agent_group, started_at, metadata,
-        greatest(now_ms() - last_heartbeat, 0) AS silent_ms
-    FROM agents ORDER BY agent_id COLLATE "C"
+    SELECT a.agent_id, a.address, a.availability_zone, a.agent_group, a.started_at, a.metadata,
+        greatest(now_ms() - a.last_heartbeat, 0) AS silent_ms,
+        coalesce(a.last_heartbeat = dead.last_heartbeat, FALSE) AS is_found_dead
+    FROM agents a LEFT JOIN found_dead dead USING (agent_id) ORDER BY a.agent_id COLLATE "C"
 """
+# Who was heard of after its lease ran out is alive, and was only slow.
+_FIND_DEAD = """
+    INSERT INTO found_dead (agent_id, last_heartbeat)
+    SELECT agent_id, last_heartbeat FROM agents WHERE agent_id = $1 AND last_heartbeat < $2
+    ON CONFLICT (agent_id) DO UPDATE SET last_heartbeat = excluded.last_heartbeat
+"""
+_FIND_ALIVE = "DELETE FROM found_dead WHERE agent_id = $1"
 
 
 class PostgresAgents:
@@ -45,6 +54,7 @@ class PostgresAgents:
             started_at_ms = await connection.fetchval(
                 _REGISTER, info.agent_id, info.address, info.zone, info.agent_group, details.to_json()
             )
+            await connection.execute(_FIND_ALIVE, info.agent_id)
             return AgentRow(info=info, node_id=given, started_at_ms=started_at_ms, silent_ms=0, is_draining=False)
 
         return await self._database.transact(work)
@@ -54,6 +64,7 @@ class PostgresAgents:
             alive = await connection.fetchval(
                 "UPDATE agents SET last_heartbeat = now_ms() WHERE agent_id = $1 RETURNING agent_id", agent_id
             )
+            await connection.execute(_FIND_ALIVE, agent_id)
             return alive is not None
 
         return await self._database.transact(work)
@@ -83,6 +94,12 @@ class PostgresAgents:
         await self._database.transact(work)
 
 
+async def find_dead(connection: Connection, lapsed: Mapping[str, int]) -> None:
+    """By agent: when a lease ran out that another takes over in this transaction."""
+    for agent_id, lease_expired_at_ms in lapsed.items():
+        await connection.execute(_FIND_DEAD, agent_id, lease_expired_at_ms)
+
+
 async def _give_node_id(connection: Connection, agent_id: str, asked: int) -> int:
     unused = await connection.fetchval(_LOCK_UNUSED_NODE_ID)
     own = await connection.fetchval("SELECT node_id FROM agent_nodes WHERE agent_id = $1", agent_id)
@@ -107,4 +124,5 @@ def _to_agent(row: Any) -> AgentRow:
         started_at_ms=row["started_at"],
         silent_ms=row["silent_ms"],
         is_draining=details.is_draining,
+        is_found_dead=row["is_found_dead"],
     )

@@ -12,17 +12,20 @@ from typing import Any
 from streamhouse.metadata.checks import check_text, check_ttl
 from streamhouse.metadata.coordination import CoordinatedShard, check_shards, require_coordinator
 from streamhouse.metadata.groups import ShardLease
+from streamhouse.metadata.postgres.agents import find_dead
 from streamhouse.metadata.postgres.database import Connection, Database
+from streamhouse.metadata.registration import TakenOver
 
 # Judged on the row as it is when its lock is ours: of two that ask at once, one sees the other's.
 _LOCK_FREE = """
-    SELECT shard FROM coordinator_leases
+    SELECT shard, leader_agent_id, lease_expires_at FROM coordinator_leases
     WHERE shard = ANY($1::int[]) AND (lease_expires_at <= now_ms() OR leader_agent_id = $2)
     ORDER BY shard FOR UPDATE
 """
 _ACQUIRE = """
     UPDATE coordinator_leases
-    SET leader_agent_id = $2, lease_expires_at = now_ms() + $3::bigint, acquired_at = now_ms(), epoch = epoch + 1
+    SET leader_agent_id = $2, lease_expires_at = now_ms() + $3::bigint, acquired_at = now_ms(), epoch = epoch + 1,
+        claimed_by = '', claim_expires_at = 0
     WHERE shard = ANY($1::int[])
     RETURNING shard, epoch, lease_expires_at
 """
@@ -42,6 +45,14 @@ _RELEASE = """
     FROM unnest($1::int[], $2::bigint[]) AS held (shard, epoch)
     WHERE l.shard = held.shard AND l.epoch = held.epoch AND l.leader_agent_id = $3
 """
+_LOCK_CLAIMED = """
+    SELECT shard FROM coordinator_leases WHERE shard = ANY($1::int[]) AND leader_agent_id <> $2
+    ORDER BY shard FOR NO KEY UPDATE
+"""
+_CLAIM = """
+    UPDATE coordinator_leases SET claimed_by = $2, claim_expires_at = now_ms() + $3::bigint
+    WHERE shard = ANY($1::int[])
+"""
 _HOLD_LEASE = """
     SELECT leader_agent_id, epoch, lease_expires_at > now_ms() AS is_live
     FROM coordinator_leases WHERE shard = $1 FOR KEY SHARE
@@ -58,11 +69,16 @@ class PostgresCoordinators:
         check_shards(shards)
 
         async def work(connection: Connection) -> list[ShardLease | None]:
-            free = [row["shard"] for row in await connection.fetch(_LOCK_FREE, list(shards), agent_id)]
+            locked = await connection.fetch(_LOCK_FREE, list(shards), agent_id)
+            free = [row["shard"] for row in locked]
+            taken_over = TakenOver(agent_id)
+            for row in locked:
+                taken_over.from_holder(row["leader_agent_id"], row["lease_expires_at"])
             granted = {
                 row["shard"]: _to_lease(agent_id, row)
                 for row in await connection.fetch(_ACQUIRE, free, agent_id, ttl_ms)
             }
+            await find_dead(connection, taken_over.lapsed)
             return [granted.get(shard) for shard in shards]
 
         return await self._database.transact(work)
@@ -86,6 +102,17 @@ class PostgresCoordinators:
             held = _held(leases)
             await connection.execute(_LOCK_HELD, *held, agent_id)
             await connection.execute(_RELEASE, *held, agent_id)
+
+        await self._database.transact(work)
+
+    async def claim_shards(self, agent_id: str, shards: Sequence[int], ttl_ms: int) -> None:
+        check_text("agent id", agent_id)
+        check_ttl(ttl_ms)
+        check_shards(shards)
+
+        async def work(connection: Connection) -> None:
+            of_others = [row["shard"] for row in await connection.fetch(_LOCK_CLAIMED, list(shards), agent_id)]
+            await connection.execute(_CLAIM, of_others, agent_id, ttl_ms)
 
         await self._database.transact(work)
 

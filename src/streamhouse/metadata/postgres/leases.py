@@ -7,8 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from streamhouse.metadata.checks import check_text, check_ttl
+from streamhouse.metadata.postgres.agents import find_dead
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.partitions import columns, lock_partitions, to_partition
+from streamhouse.metadata.registration import TakenOver
 from streamhouse.metadata.store import Lease
 from streamhouse.model.names import TopicPartition
 
@@ -22,6 +24,13 @@ _ACQUIRE = """
         acquired_at = excluded.acquired_at, epoch = l.epoch + 1
     WHERE l.lease_expires_at <= now_ms() OR l.leader_agent_id = excluded.leader_agent_id
     RETURNING topic, partition_id, epoch, lease_expires_at
+"""
+# As they are before they are granted; in the order in which every transaction locks them.
+_LOCK_ASKED = """
+    SELECT l.topic, l.partition_id, l.leader_agent_id, l.lease_expires_at
+    FROM partition_leases l
+    JOIN unnest($1::text[], $2::int[]) AS asked (topic, partition_id) USING (topic, partition_id)
+    ORDER BY l.topic, l.partition_id FOR NO KEY UPDATE OF l
 """
 # A lease is found through its partition's topic id, so that one of another topic of that name is never touched.
 _LOCK_HELD = """
@@ -75,10 +84,16 @@ class PostgresLeases:
                 if row["wal_agent_id"] in ("", agent_id)
             }
             topics, numbers = [topic for topic, _ in open_to_us], [number for _, number in open_to_us]
+            asked = await connection.fetch(_LOCK_ASKED, topics, numbers)
+            before = {(row["topic"], row["partition_id"]): row for row in asked}
             granted = {}
+            taken_over = TakenOver(agent_id)
             for row in await connection.fetch(_ACQUIRE, topics, numbers, agent_id, ttl_ms):
-                partition = open_to_us[row["topic"], row["partition_id"]]
-                granted[partition] = _to_lease(partition, agent_id, row)
+                key = row["topic"], row["partition_id"]
+                granted[open_to_us[key]] = _to_lease(open_to_us[key], agent_id, row)
+                if key in before:
+                    taken_over.from_holder(before[key]["leader_agent_id"], before[key]["lease_expires_at"])
+            await find_dead(connection, taken_over.lapsed)
             return [granted.get(partition) for partition in partitions]
 
         return await self._database.transact(work)

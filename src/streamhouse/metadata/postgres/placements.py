@@ -22,7 +22,8 @@ _LIST = """
 """
 _LIST_SHARDS = """
     SELECT shard, leader_agent_id, epoch,
-        CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - now_ms() END AS lease_left_ms
+        CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - now_ms() END AS lease_left_ms,
+        CASE WHEN claim_expires_at > now_ms() THEN claimed_by ELSE '' END AS claimed_by
     FROM coordinator_leases ORDER BY shard
 """
 _PIN = "UPDATE partitions SET pinned_to = $3 WHERE topic_id = $1 AND partition_id = $2 RETURNING partition_id"
@@ -91,4 +92,5 @@ def _to_shard_placement(row: Any) -> ShardPlacement:
         agent_id=row["leader_agent_id"],
         epoch=row["epoch"],
         lease_left_ms=row["lease_left_ms"],
+        claimed_by=row["claimed_by"],
     )

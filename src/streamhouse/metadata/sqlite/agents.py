@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import replace
 
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change
@@ -23,9 +24,17 @@ _KEEP_NODE_ID = """
     ON CONFLICT (agent_id) DO UPDATE SET node_id = excluded.node_id
 """
 _LIST = """
-    SELECT agent_id, address, availability_zone, agent_group, last_heartbeat, started_at, metadata
-    FROM agents ORDER BY agent_id
+    SELECT a.agent_id, a.address, a.availability_zone, a.agent_group, a.last_heartbeat, a.started_at, a.metadata,
+        coalesce(a.last_heartbeat = dead.last_heartbeat, 0)
+    FROM agents a LEFT JOIN found_dead dead USING (agent_id) ORDER BY a.agent_id
 """
+# Who was heard of after its lease ran out is alive, and was only slow.
+_FIND_DEAD = """
+    INSERT INTO found_dead (agent_id, last_heartbeat)
+    SELECT agent_id, last_heartbeat FROM agents WHERE agent_id = ? AND last_heartbeat < ?
+    ON CONFLICT (agent_id) DO UPDATE SET last_heartbeat = excluded.last_heartbeat
+"""
+_FIND_ALIVE = "DELETE FROM found_dead WHERE agent_id = ?"
 
 
 class SqliteAgents:
@@ -41,16 +50,21 @@ class SqliteAgents:
             details = AgentDetails(node_id=given, kafka_address=info.kafka_address, is_draining=False)
             values = (info.agent_id, info.address, info.zone, info.agent_group, now_ms, now_ms, details.to_json())
             connection.execute(_REGISTER, values)
+            connection.execute(_FIND_ALIVE, (info.agent_id,))
             return AgentRow(info=info, node_id=given, started_at_ms=now_ms, silent_ms=0, is_draining=False)
 
         return await self._database.write(work, Change.AGENTS)
 
     async def heartbeat_agent(self, agent_id: str) -> bool:
-        def work(connection: sqlite3.Connection) -> bool:
+        def work(connection: sqlite3.Connection) -> tuple[bool, bool]:
             values = (self._database.now_ms(), agent_id)
-            return connection.execute("UPDATE agents SET last_heartbeat = ? WHERE agent_id = ?", values).rowcount > 0
+            beaten = connection.execute("UPDATE agents SET last_heartbeat = ? WHERE agent_id = ?", values).rowcount > 0
+            return beaten, connection.execute(_FIND_ALIVE, (agent_id,)).rowcount > 0
 
-        return await self._database.write(work)
+        is_registered, was_dead = await self._database.write(work)
+        if was_dead:
+            self._database.subscribers.report(Change.AGENTS)
+        return is_registered
 
     async def list_agents(self) -> list[AgentRow]:
         def work(connection: sqlite3.Connection) -> list[AgentRow]:
@@ -76,6 +90,11 @@ class SqliteAgents:
         await self._database.write(work, Change.AGENTS)
 
 
+def find_dead(connection: sqlite3.Connection, lapsed: Mapping[str, int]) -> None:
+    """By agent: when a lease ran out that another takes over in this transaction."""
+    connection.executemany(_FIND_DEAD, lapsed.items())
+
+
 def _give_node_id(connection: sqlite3.Connection, agent_id: str, asked: int) -> int:
     own = connection.execute("SELECT node_id FROM agent_nodes WHERE agent_id = ?", (agent_id,)).fetchone()
     holder = connection.execute("SELECT agent_id FROM agent_nodes WHERE node_id = ?", (asked,)).fetchone()
@@ -86,8 +105,8 @@ def _give_node_id(connection: sqlite3.Connection, agent_id: str, asked: int) -> 
     return given
 
 
-def _to_agent(row: tuple[str, str, str, str, int, int, str], now_ms: int) -> AgentRow:
-    agent_id, address, zone, agent_group, last_heartbeat, started_at, metadata = row
+def _to_agent(row: tuple[str, str, str, str, int, int, str, int], now_ms: int) -> AgentRow:
+    agent_id, address, zone, agent_group, last_heartbeat, started_at, metadata, is_found_dead = row
     details = AgentDetails.from_json(metadata)
     return AgentRow(
         info=AgentInfo(
@@ -101,4 +120,5 @@ def _to_agent(row: tuple[str, str, str, str, int, int, str], now_ms: int) -> Age
         started_at_ms=started_at,
         silent_ms=max(0, now_ms - last_heartbeat),
         is_draining=details.is_draining,
+        is_found_dead=bool(is_found_dead),
     )

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from streamhouse.metadata.checks import check_text, check_ttl
 from streamhouse.metadata.cluster import Change
+from streamhouse.metadata.registration import TakenOver
+from streamhouse.metadata.sqlite.agents import find_dead
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.store import Lease
 from streamhouse.model.names import TopicPartition
 
 # A lease is found through its partition's topic id, so that one of another topic of that name is never touched.
-_EPOCH = """
-    SELECT epoch FROM partition_leases WHERE partition_id = :partition
+_LEASE = """
+    SELECT epoch, leader_agent_id, lease_expires_at FROM partition_leases WHERE partition_id = :partition
     AND topic = (SELECT topic FROM partitions WHERE topic_id = :topic_id AND partition_id = :partition)
 """
 _RENEW = """
@@ -61,10 +63,12 @@ class SqliteLeases:
         def work(connection: sqlite3.Connection) -> list[Lease | None]:
             now_ms = self._database.now_ms()
             # One that is asked for twice is granted once.
+            taken_over = TakenOver(agent_id)
             granted = {
-                partition: _acquire(connection, agent_id, partition, now_ms, ttl_ms)
+                partition: _acquire(connection, agent_id, partition, now_ms, ttl_ms, taken_over)
                 for partition in dict.fromkeys(partitions)
             }
+            find_dead(connection, taken_over.lapsed)
             return [granted[partition] for partition in partitions]
 
         return await self._database.write(work, Change.LEASES)
@@ -90,12 +94,20 @@ class SqliteLeases:
 
 
 def _acquire(
-    connection: sqlite3.Connection, agent_id: str, partition: TopicPartition, now_ms: int, ttl_ms: int
+    connection: sqlite3.Connection,
+    agent_id: str,
+    partition: TopicPartition,
+    now_ms: int,
+    ttl_ms: int,
+    taken_over: TakenOver,
 ) -> Lease | None:
     values = _named(partition, agent_id=agent_id, now=now_ms, expires_at=now_ms + ttl_ms)
+    before = connection.execute(_LEASE, values).fetchone()
     if not connection.execute(_ACQUIRE, values).rowcount:
         return None
-    (epoch,) = connection.execute(_EPOCH, values).fetchone()
+    if before is not None:
+        taken_over.from_holder(before[1], before[2])
+    epoch = connection.execute(_LEASE, values).fetchone()[0]
     return Lease(partition=partition, agent_id=agent_id, epoch=epoch, expires_at_ms=now_ms + ttl_ms)
 
 

@@ -20,7 +20,8 @@ _LIST = """
     ORDER BY p.topic, p.partition_id
 """
 _LIST_SHARDS = """
-    SELECT shard, leader_agent_id, epoch, CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - ? END
+    SELECT shard, leader_agent_id, epoch, CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - :now END,
+        CASE WHEN claim_expires_at > :now THEN claimed_by ELSE '' END
     FROM coordinator_leases ORDER BY shard
 """
 
@@ -38,9 +39,11 @@ class SqlitePlacements:
     async def list_shard_placements(self) -> list[ShardPlacement]:
         def work(connection: sqlite3.Connection) -> list[ShardPlacement]:
             return [
-                ShardPlacement(shard=shard, agent_id=agent_id, epoch=epoch, lease_left_ms=lease_left_ms)
-                for shard, agent_id, epoch, lease_left_ms in connection.execute(
-                    _LIST_SHARDS, (self._database.now_ms(),)
+                ShardPlacement(
+                    shard=shard, agent_id=agent_id, epoch=epoch, lease_left_ms=lease_left_ms, claimed_by=claimed_by
+                )
+                for shard, agent_id, epoch, lease_left_ms, claimed_by in connection.execute(
+                    _LIST_SHARDS, {"now": self._database.now_ms()}
                 )
             ]
 

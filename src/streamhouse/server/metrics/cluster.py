@@ -58,5 +58,17 @@ def rebalance_families(node: NodeMeasures) -> Iterator[Family]:
     yield gauge(
         "streamhouse_partitions_to_hand_over",
         "Partitions that this agent leads and another one should.",
-        assigner.to_hand_over,
+        assigner.hand_overs.to_hand_over,
+    )
+    yield by_label(
+        "counter",
+        "streamhouse_hand_overs_total",
+        "Hand-overs of partitions that this agent leads to others, by how they ended.",
+        "result",
+        {**assigner.hand_overs.results},
+    )
+    yield gauge(
+        "streamhouse_partitions_hand_over_stuck",
+        "Partitions that this agent leads and again and again cannot hand over.",
+        len(assigner.hand_overs.stuck),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -17,7 +18,7 @@ RELEASED_MS = -1_750_000_000_000
 
 
 def agent(agent_id: str, silent_ms: int, *, is_draining: bool = False) -> AgentRow:
-    info = AgentInfo(agent_id=agent_id, address="", kafka_address="", zone="", agent_group="default")
+    info = AgentInfo(agent_id=agent_id, address="", kafka_address="a:9092", zone="", agent_group="default")
     return AgentRow(info=info, node_id=1, started_at_ms=0, silent_ms=silent_ms, is_draining=is_draining)
 
 
@@ -59,6 +60,18 @@ def test_a_draining_agent_may_not_lead() -> None:
 
 def test_the_order_given_is_kept() -> None:
     assert alive([agent("b", 0), agent("c", 70_000), agent("a", 0)]) == ["b", "a"]
+
+
+def test_who_was_found_dead_is_dead_though_no_lease_tells_of_it() -> None:
+    found_dead = replace(agent("a", 1_000), is_found_dead=True)
+    assert alive([found_dead, agent("b", 1_000)], partition("b", 9_000)) == ["b"]
+
+
+def test_a_row_without_a_node_id_or_an_address_is_nobody() -> None:
+    """Somebody made it by hand: clients could not be sent there."""
+    nameless, nowhere = replace(agent("a", 0), node_id=0), agent("b", 0)
+    nowhere = replace(nowhere, info=replace(nowhere.info, kafka_address=""))
+    assert alive([nameless, nowhere, agent("c", 0)]) == ["c"]
 
 
 @pytest.mark.parametrize("lease", [partition, shard])

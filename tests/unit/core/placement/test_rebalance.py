@@ -7,8 +7,10 @@ import pytest
 from streamhouse.core.placement.rebalance import Plan, plan
 
 
-def planned(*, acquire: tuple[str, ...] = (), hand_over: tuple[tuple[str, str], ...] = ()) -> Plan[str]:
-    return Plan(acquire=acquire, hand_over=hand_over)
+def planned(
+    *, acquire: tuple[str, ...] = (), hand_over: tuple[tuple[str, str], ...] = (), ask_for: tuple[str, ...] = ()
+) -> Plan[str]:
+    return Plan(acquire=acquire, hand_over=hand_over, ask_for=ask_for)
 
 
 NOTHING = planned()
@@ -18,7 +20,7 @@ NOTHING = planned()
     ("owner", "is_held", "holder", "expected"),
     [
         ("me", False, None, planned(acquire=("p",))),
-        ("me", False, "other", NOTHING),  # it has to hand it over, or to let it run out
+        ("me", False, "other", planned(ask_for=("p",))),  # it has to hand it over, or to let it run out
         ("me", False, "me", planned(acquire=("p",))),  # held by an earlier process of mine
         ("me", True, "me", NOTHING),
         ("me", True, None, NOTHING),

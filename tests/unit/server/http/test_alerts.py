@@ -6,20 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from streamhouse.cluster.state import ClusterState
 from streamhouse.core.placement.shards import SHARD_COUNT
+from streamhouse.core.placement.transfer import TransferState
 from streamhouse.log.budget import ByteBudget
-from streamhouse.metadata.cluster import AgentInfo, AgentRow, Placement, ShardPlacement
+from streamhouse.metadata.cluster import AgentInfo, AgentRow, Placement, ShardPlacement, Transfer
 from streamhouse.model.names import TopicPartition
-from streamhouse.server.http.rest.alerts import NodeCondition, alerts_of
+from streamhouse.server.http.rest import alerts as rest_alerts
+from streamhouse.server.http.rest.alerts import NodeCondition
+from streamhouse.server.http.rest.cluster import wholeness_of
 from streamhouse.wire.http.rest.console import Alert
 
 LIVENESS_MS = 10_000
+NOW_MS = 1_750_000_000_000
 WELL = NodeCondition(buffer=ByteBudget(1000), wal_problem=None)
 
 
 def agent(agent_id: str, *, silent_ms: int = 0) -> AgentRow:
-    info = AgentInfo(agent_id=agent_id, address="", kafka_address="", zone="", agent_group="default")
+    info = AgentInfo(agent_id=agent_id, address="", kafka_address="a:9092", zone="", agent_group="default")
     return AgentRow(info=info, node_id=1, started_at_ms=0, silent_ms=silent_ms, is_draining=False)
 
 
@@ -44,6 +50,10 @@ CLUSTER = ClusterState(
     shards=[ShardPlacement(shard=shard, agent_id="a", epoch=1, lease_left_ms=5_000) for shard in range(SHARD_COUNT)],
     liveness_ms=LIVENESS_MS,
 )
+
+
+def alerts_of(cluster: ClusterState, node: NodeCondition) -> list[Alert]:
+    return rest_alerts.alerts_of(cluster, node, NOW_MS)
 
 
 def codes(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
@@ -103,3 +113,61 @@ def test_the_worst_comes_first() -> None:
     ]
     assert "No space left" in alerts[0].text
     assert "800 of 1000" in alerts[2].text
+
+
+# --- hand-overs ---
+
+
+def tries(*states: TransferState, number: int = 0, age_ms: int = 1_000, to: str = "b") -> list[Transfer]:
+    """Of one partition, newest first."""
+    return [
+        Transfer(
+            transfer_id=UUID(int=order),
+            topic="orders",
+            partition=TopicPartition(UUID(int=1), number),
+            from_agent_id="a",
+            to_agent_id=to,
+            state=state,
+            reason=f"reason {order}",
+            created_at_ms=NOW_MS - age_ms - order,
+        )
+        for order, state in enumerate(states)
+    ]
+
+
+FAILED, REJECTED, COMPLETED, PENDING = (
+    TransferState.FAILED,
+    TransferState.REJECTED,
+    TransferState.COMPLETED,
+    TransferState.PENDING,
+)
+
+
+def test_a_partition_that_cannot_be_handed_over_is_named_with_the_reason() -> None:
+    failing = [*tries(PENDING, REJECTED, FAILED, REJECTED, COMPLETED), *tries(FAILED, FAILED, number=1)]
+    (alert,) = alerts_of(replace(CLUSTER, transfers=failing), WELL)
+    assert (alert.severity, alert.code) == ("warning", "hand_overs_stuck")
+    assert "1 partition cannot be handed over" in alert.text
+    assert "orders/0 to b failed 3 times in a row: reason 1" in alert.text
+
+
+@pytest.mark.parametrize(
+    "transfers",
+    [
+        tries(FAILED, REJECTED),
+        tries(COMPLETED, FAILED, FAILED, FAILED),
+        tries(FAILED, FAILED, COMPLETED, FAILED),
+        tries(FAILED, FAILED, FAILED, age_ms=3_600_000),
+        [*tries(FAILED), *tries(FAILED, FAILED, to="c")],
+        [replace(each, from_agent_id="b", to_agent_id="a") for each in tries(FAILED, FAILED, FAILED)],
+    ],
+    ids=["twice", "done", "done between", "long ago", "to another", "of one that leads no longer"],
+)
+def test_hand_overs_that_fail_now_and_then_are_no_alert(transfers: list[Transfer]) -> None:
+    assert alerts_of(replace(CLUSTER, transfers=transfers), WELL) == []
+
+
+def test_a_cluster_in_which_a_hand_over_is_stuck_is_not_whole() -> None:
+    assert wholeness_of(CLUSTER, NOW_MS).status == "ok"
+    whole = wholeness_of(replace(CLUSTER, transfers=tries(FAILED, FAILED, FAILED)), NOW_MS)
+    assert (whole.status, whole.stuck) == ("degraded", 1)

@@ -21,9 +21,15 @@ class NodeCondition:
     wal_problem: str | None
 
 
-def alerts_of(cluster: ClusterState, node: NodeCondition) -> list[Alert]:
+def alerts_of(cluster: ClusterState, node: NodeCondition, now_ms: int) -> list[Alert]:
     """The worst first."""
-    found = [*_of_agents(cluster), *_of_partitions(cluster), *_of_shards(cluster), *_of_node(node)]
+    found = [
+        *_of_agents(cluster),
+        *_of_partitions(cluster),
+        *_of_shards(cluster),
+        *_of_hand_overs(cluster, now_ms),
+        *_of_node(node),
+    ]
     return sorted(found, key=lambda alert: alert.severity != "critical")
 
 
@@ -80,6 +86,22 @@ def _of_shards(cluster: ClusterState) -> Iterator[Alert]:
             text=f"{missing} of {SHARD_COUNT} shards of consumer groups have no coordinator: their groups stand still.",
             what_to_do="If this stays for longer than a lease lasts, look whether agents are alive and reach the "
             "metadata store.",
+        )
+
+
+def _of_hand_overs(cluster: ClusterState, now_ms: int) -> Iterator[Alert]:
+    stuck = cluster.stuck_hand_overs(now_ms)
+    if stuck:
+        worst = max(stuck, key=lambda each: each.failures)
+        yield Alert(
+            severity="warning",
+            code="hand_overs_stuck",
+            text=f"{_partitions(len(stuck))} cannot be handed over to where they should be led: "
+            f"{_some(name_of(each.placement) for each in stuck)}. {name_of(worst.placement)} to {worst.to_agent_id} "
+            f"failed {worst.failures} times in a row: {worst.reason}.",
+            what_to_do="They are led where they are, and it is tried again less and less often. Look whether the "
+            "agents have enough processor time and the object store is quick; each try is in the list of "
+            "transfers.",
         )
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_state
+from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_health, read_cluster_state
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.metadata.cluster import AgentRow, Placement, Transfer
 from streamhouse.server.doors import DoorContext
@@ -56,6 +56,7 @@ _HEALTH_EXAMPLE = api.ClusterHealth(
     shards=SHARD_COUNT,
     shards_without_coordinator=0,
     transfers_under_way=0,
+    hand_overs_stuck=0,
 )
 _QUERY_EXAMPLE = api.PipelineQuery(
     query="revenue",
@@ -170,12 +171,12 @@ class _ClusterRoutes:
         return api.PipelinesAnswer(pipelines=self._pipelines.decode(msgspec.json.encode(records)))
 
     async def health(self, _: Call) -> api.ClusterHealth:
-        state = await self._state()
-        transfers = await self._metadata.list_transfers()
-        whole = wholeness_of(state)
+        broker = self._context.broker
+        state = await read_cluster_health(self._metadata, broker.settings.liveness)
+        whole = wholeness_of(state, broker.clock.now_ms())
         return api.ClusterHealth(
             status=whole.status,
-            cluster_id=self._context.broker.identity.cluster_id,
+            cluster_id=broker.identity.cluster_id,
             agents=len(state.agents),
             live_agents=whole.live_agents,
             topics=len({placement.topic for placement in state.placements}),
@@ -183,7 +184,8 @@ class _ClusterRoutes:
             partitions_without_leader=whole.leaderless,
             shards=SHARD_COUNT,
             shards_without_coordinator=whole.uncoordinated,
-            transfers_under_way=sum(not transfer.state.is_final for transfer in transfers),
+            transfers_under_way=sum(not transfer.state.is_final for transfer in state.transfers),
+            hand_overs_stuck=whole.stuck,
         )
 
     async def _state(self) -> ClusterState:
@@ -191,20 +193,23 @@ class _ClusterRoutes:
 
 
 class Wholeness(NamedTuple):
-    """What of the cluster is missing: so many partitions have no leader, so many shards no coordinator."""
+    """What of the cluster is missing: so many partitions have no leader, so many shards no coordinator, and so many
+    partitions cannot be handed over to who should lead them."""
 
     status: Literal["ok", "degraded", "down"]
     live_agents: int
     leaderless: int
     uncoordinated: int
+    stuck: int
 
 
-def wholeness_of(state: ClusterState) -> Wholeness:
+def wholeness_of(state: ClusterState, now_ms: int) -> Wholeness:
     live = sum(each is AgentState.LIVE for each in state.states().values())
     leaderless = sum(placement.lease_left_ms <= 0 for placement in state.placements)
     uncoordinated = SHARD_COUNT - sum(shard.lease_left_ms > 0 for shard in state.shards)
-    is_whole = live == len(state.agents) and not leaderless and not uncoordinated
-    return Wholeness("down" if not live else "ok" if is_whole else "degraded", live, leaderless, uncoordinated)
+    stuck = len(state.stuck_hand_overs(now_ms))
+    is_whole = live == len(state.agents) and not leaderless and not uncoordinated and not stuck
+    return Wholeness("down" if not live else "ok" if is_whole else "degraded", live, leaderless, uncoordinated, stuck)
 
 
 def _agent_answer(agent: AgentRow, state: ClusterState) -> api.AgentAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamhouse.cluster.state import ClusterState, read_cluster_state
+from streamhouse.cluster.state import ClusterState, read_cluster_health
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.overview import add_overview
 from streamhouse.server.http.rest.recent import Recent
@@ -19,7 +19,7 @@ def add_console(rest: Rest, context: DoorContext) -> None:
     broker = context.broker
 
     async def read() -> ClusterState:
-        return await read_cluster_state(context.metadata, broker.settings.liveness)
+        return await read_cluster_health(context.metadata, broker.settings.liveness)
 
     cluster = Recent(read, broker.clock, _CLUSTER_AGE_MS)
     add_overview(rest, context, cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from streamhouse.broker.broker import NOT_A_NODE
+from streamhouse.core.placement.liveness import is_heard_of
 from streamhouse.model.errors import Unavailable
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.registry import Call, Rest
@@ -56,7 +57,8 @@ class _HealthRoutes:
                 agents = await self._metadata.list_agents()
         except TimeoutError:
             raise Unavailable("the metadata store does not answer") from None
-        live = [agent for agent in agents if agent.silent_ms < self._broker.settings.liveness and not agent.is_draining]
+        liveness_ms = self._broker.settings.liveness
+        live = [agent for agent in agents if is_heard_of(agent, liveness_ms=liveness_ms) and not agent.is_draining]
         identity = self._broker.identity
         if identity.node_id == NOT_A_NODE:
             if not live:

@@ -109,7 +109,7 @@ class _OverviewRoutes:
             node=nodes[0],
             nodes=nodes,
             cluster=self._summary(state, totals, work),
-            alerts=alerts_of(state, condition),
+            alerts=alerts_of(state, condition, self._broker.clock.now_ms()),
         )
 
     async def _read_totals(self) -> _Totals:
@@ -119,7 +119,7 @@ class _OverviewRoutes:
         return _Totals(stored, len(groups), None if len(positions) > _MOST_POSITIONS else positions)
 
     def _summary(self, state: ClusterState, totals: _Totals, work: Mapping[str, NodeWork]) -> api.ClusterSummary:
-        whole = wholeness_of(state)
+        whole = wholeness_of(state, self._broker.clock.now_ms())
         starts = {placement.partition: placement.log_start_offset for placement in state.placements}
         ends = {placement.partition: placement.durable_end for placement in state.placements}
         # Of what they lead, nodes know more than the metadata store.

@@ -118,8 +118,9 @@ class PipelinesAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ClusterHealth(Struct, frozen=True, kw_only=True):
-    """`status` is ok when every partition and every coordinator shard has a leader and every agent is alive; degraded
-    when something is missing that the others make up for or wait for; down when there is no live agent."""
+    """`status` is ok when every partition and every coordinator shard has a leader, every agent is alive and no
+    hand-over fails again and again; degraded when something is missing that the others make up for or wait for; down
+    when there is no live agent."""
 
     status: Literal["ok", "degraded", "down"]
     cluster_id: str
@@ -131,6 +132,7 @@ class ClusterHealth(Struct, frozen=True, kw_only=True):
     shards: int
     shards_without_coordinator: int
     transfers_under_way: int
+    hand_overs_stuck: int
 
 
 class NodeHealth(Struct, frozen=True, kw_only=True):
