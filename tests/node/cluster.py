@@ -135,15 +135,18 @@ class Cluster:
         endpoint: str = "",
         network: Network | None = None,
         env: dict[str, str] | None = None,
+        timings: tuple[str, ...] = TIMINGS,
     ) -> None:
+        """`timings` are short unless others are given; () leaves an agent its defaults."""
         self.durability = durability
+        self._timings = timings
         self.storage = ServiceStorage(dsn, bucket)
         self.agents: dict[str, Agent] = {}
         self._directory = directory
         self._dsn = dsn
         self._bucket = bucket
         self._endpoint = endpoint or bucket.endpoint
-        self._options = (*TIMINGS, *ROLLING, "--durability", durability, *options)
+        self._options = (*timings, *ROLLING, "--durability", durability, *options)
         self._network = network
         self._env = env
         self._count = count
@@ -320,7 +323,7 @@ class Cluster:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`streamhouse …` with everything about this cluster in its environment."""
-        options = (*TIMINGS, *service_options(self._dsn, self._bucket, self._bucket.endpoint))
+        options = (*self._timings, *service_options(self._dsn, self._bucket, self._bucket.endpoint))
         settings = {
             f"STREAMHOUSE_{option.removeprefix('--').replace('-', '_').upper()}": value
             for option, value in zip(options[::2], options[1::2], strict=True)

@@ -1,0 +1,155 @@
+"""The timings that everybody has who sets none: a lease of 30 s, a heartbeat that is believed for 60 s."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from faults.cluster.test_groups import commit, committed
+from faults.workload import Workload
+from node.cluster import Agent, Cluster
+from node.lateness import Lateness
+from node.wait import eventually
+from services.seaweed import S3Bucket
+
+LEASE_SECONDS = 30.0
+WATCHED_SECONDS = LEASE_SECONDS + 14
+"""Beyond the moment at which survivors have everything, within that in which the dead agent's heartbeat is young."""
+LATENESS_FACTOR = 40
+"""A take-over is so many steps of processes one after the other, each of which a busy machine may keep waiting."""
+GROUPS = 40
+PARTITIONS = 9
+
+
+class Held(NamedTuple):
+    agent: str
+    epoch: int
+    is_live: bool
+
+
+Key = tuple[str, int]
+"""A topic and the number of a partition, or "" and that of a shard."""
+
+
+class Watch:
+    """Who held each partition and each shard, one after the other."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.history: dict[Key, list[tuple[str, int]]] = defaultdict(list)
+
+    def look(self) -> dict[Key, Held]:
+        held = {(at.topic, at.partition): Held(at.agent, at.epoch, at.is_live) for at in self._cluster.leases()}
+        rows = self._cluster.storage.query(
+            """SELECT shard, leader_agent_id, epoch,
+                   lease_expires_at > extract(epoch FROM clock_timestamp()) * 1000
+               FROM coordinator_leases"""
+        )
+        held |= {("", shard): Held(agent, epoch, is_live) for shard, agent, epoch, is_live in rows}
+        for key, (agent, epoch, _) in held.items():
+            if (agent, epoch) not in self.history[key][-1:]:
+                self.history[key].append((agent, epoch))
+        return held
+
+    def wait_settled(self) -> dict[Key, Held]:
+        """Until nothing has changed hands for two seconds, with everything held."""
+        since = time.monotonic()
+        before: dict[Key, Held] = {}
+
+        def settled() -> bool:
+            nonlocal since, before
+            now = self.look()
+            if now != before or not all(held.is_live for held in now.values()):
+                since, before = time.monotonic(), now
+            return time.monotonic() - since > 2
+
+        eventually(settled, "nothing to change hands", pause=0.2)
+        self.history.clear()
+        return self.look()
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.1):
+                self.look()
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watching.join()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket) -> Iterator[Cluster]:
+    with Cluster(3, tmp_path, postgres_dsn, s3_bucket, durability="object", timings=()) as cluster:
+        yield cluster
+
+
+def test_after_a_kill_everything_changes_hands_once_and_is_served_when_the_lease_is_over(cluster: Cluster) -> None:
+    objects = Workload(cluster.bootstrap, "objects", partitions=PARTITIONS)
+    objects.create_topic()
+    walled = Workload(cluster.bootstrap, "walled", partitions=PARTITIONS)
+    walled.create_topic(**{"streamhouse.durability": "wal"})
+    groups = [f"group-{number}" for number in range(GROUPS)]
+    for group in groups[::8]:
+        commit(cluster, group, "objects", 7)
+    watch = Watch(cluster)
+    before = watch.wait_settled()
+    victim = cluster.leader_of("objects", 0)
+    lost = {key for key, held in before.items() if held.agent == victim.name}
+    moving = {key for key in lost if key[0] != "walled"}
+    waiting = lost - moving
+    assert waiting, "the ring gives each agent some of nine partitions"
+    assert any(topic == "" for topic, _ in moving), "and some of sixteen shards"
+
+    with objects.tail(), walled.tail(), watch.going_on():
+        objects.send_in_flight(180, acknowledged=90)
+        walled.send_in_flight(180, acknowledged=90)
+        with Lateness() as lateness:
+            victim.kill9()
+            killed = time.monotonic()
+            objects.send(90)
+            eventually(lambda: objects.settled, "every producer to be served", timeout=120)
+            for group in groups:
+                committed(cluster, group, "objects")
+            took = time.monotonic() - killed
+        limit = LEASE_SECONDS + 2 + LATENESS_FACTOR * lateness.worst_seconds
+        assert took < limit, f"served after {took:.1f} s, with naps that were {lateness.worst_seconds:.3f} s late"
+        assert agent_states(cluster)[victim.name] == "silent"
+        eventually(lambda: time.monotonic() - killed > WATCHED_SECONDS, "the time in which its heartbeat is young")
+        assert agent_states(cluster)[victim.name] == "silent"
+        assert_changed_hands_once(watch, before, moving, victim)
+        victim.start()
+        objects.settle()
+        walled.settle()
+    objects.assert_holds()
+    walled.assert_holds()
+
+
+def assert_changed_hands_once(watch: Watch, before: dict[Key, Held], moving: set[Key], victim: Agent) -> None:
+    now = watch.look()
+    for key, held in before.items():
+        seen = watch.history[key]
+        if key not in moving:
+            assert seen == [(held.agent, held.epoch)], f"{key} of {held.agent} changed hands: {seen}"
+            continue
+        assert now[key].is_live, f"{key} is nobody's: {seen}"
+        epochs = [epoch for _, epoch in seen]
+        assert epochs == [held.epoch, held.epoch + 1], f"{key} did not change hands exactly once: {seen}"
+        assert seen[1][0] != victim.name
+
+
+def agent_states(cluster: Cluster) -> dict[str, str]:
+    return {agent["agent_id"]: agent["state"] for agent in cluster.run_json("agent", "list")}
