@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -72,6 +73,81 @@ async def test_topics_are_listed_by_name(metadata: MetadataStore) -> None:
     for name in ("b", "a", "C", "_", "a.b", "a-b"):
         await metadata.create_topic(name, uuid4(), 1, {})
     assert [topic.name for topic in await metadata.list_topics()] == ["C", "_", "a", "a-b", "a.b", "b"]
+
+
+async def test_a_topic_that_grows_has_its_new_partitions_in_the_same_moment(metadata: MetadataStore) -> None:
+    topic = await metadata.create_topic("orders", uuid4(), 2, {"retention.ms": "1"})
+    await acquire(metadata, TopicPartition(topic.topic_id, 1))
+
+    grown = await metadata.grow_topic(topic, 5)
+
+    assert grown == replace(topic, partition_count=5)
+    assert await metadata.list_topics() == [grown]
+    rows = await metadata.load_partitions([TopicPartition(topic.topic_id, number) for number in range(5)])
+    assert [(row.topic, row.log_start_offset, row.next_offset, row.epochs) for row in rows[2:]] == [
+        ("orders", 0, 0, ())
+    ] * 3
+    placements = await metadata.list_placements()
+    assert [(place.partition.partition, place.epoch) for place in placements] == [
+        (0, 0),
+        (1, 1),
+        (2, 0),
+        (3, 0),
+        (4, 0),
+    ]
+    with pytest.raises(NotFound):
+        await metadata.load_partitions([TopicPartition(topic.topic_id, 5)])
+
+
+@pytest.mark.parametrize("change", ["grown", "configured"])
+async def test_a_topic_that_is_another_by_now_does_not_grow(metadata: MetadataStore, change: str) -> None:
+    """Whoever asked has judged what is no longer so."""
+    topic = await metadata.create_topic("orders", uuid4(), 2, {})
+    changed = (
+        await metadata.grow_topic(topic, 3)
+        if change == "grown"
+        else await metadata.set_topic_config(topic.topic_id, {"streamhouse.partitions.fixed": "true"})
+    )
+
+    assert await metadata.grow_topic(topic, 5) == changed
+    assert await metadata.list_topics() == [changed]
+    with pytest.raises(NotFound):
+        await metadata.load_partitions([TopicPartition(topic.topic_id, changed.partition_count)])
+
+
+async def test_a_growth_that_is_repeated_gives_the_topic_as_it_grew(metadata: MetadataStore) -> None:
+    topic = await metadata.create_topic("orders", uuid4(), 2, {})
+    grown = await metadata.grow_topic(topic, 4)
+
+    assert await metadata.grow_topic(topic, 4) == grown
+
+
+async def test_of_many_who_grow_a_topic_exactly_one_does(metadata: MetadataStore, other_process: MetadataStore) -> None:
+    topic = await metadata.create_topic("orders", uuid4(), 1, {})
+
+    outcomes = await asyncio.gather(
+        *(store.grow_topic(topic, count) for count in range(2, 8) for store in (metadata, other_process))
+    )
+
+    (stored,) = await metadata.list_topics()
+    assert {outcome.partition_count for outcome in outcomes} == {stored.partition_count}
+    placements = await metadata.list_placements()
+    assert [place.partition.partition for place in placements] == list(range(stored.partition_count))
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 2])
+async def test_a_topic_never_shrinks(metadata: MetadataStore, count: int) -> None:
+    topic = await metadata.create_topic("orders", uuid4(), 2, {})
+    with pytest.raises(InvalidInput):
+        await metadata.grow_topic(topic, count)
+    assert await metadata.list_topics() == [topic]
+
+
+async def test_a_topic_that_is_gone_does_not_grow(metadata: MetadataStore) -> None:
+    topic = await metadata.create_topic("orders", uuid4(), 2, {})
+    await metadata.delete_topic(topic.topic_id)
+    with pytest.raises(NotFound):
+        await metadata.grow_topic(topic, 3)
 
 
 async def test_a_new_config_replaces_the_old_one(metadata: MetadataStore) -> None:

@@ -132,11 +132,12 @@ class Agent:
         self.view = ClusterView(store, clock, agent_id=about.agent_id, liveness_ms=LIVENESS_MS, lease_ttl_ms=TTL_MS)
         self.partitions = Partitions(store, about.agent_id)
         self.shards = Shards(store, about.agent_id)
+        self.catalog = Catalog(store)
         self.assigner = Assigner(
             membership=None if is_observer else self.membership,
             view=self.view,
             transfers=store,
-            topics=Catalog(store),
+            topics=self.catalog,
             partitions=self.partitions,
             shards=self.shards,
             clock=clock,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import aiokafka
 import aiokafka.admin
+import confluent_kafka
 import kafka
 import kafka.admin
 import kafka.errors
@@ -31,7 +32,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from compat.clients import CLIENTS
 from compat.conftest import Broker, NewTopicName, unused_name
+from compat.record import Record
 from node.raw import RawConnection, build_batch, read_values
 from node.wait import HUNG_SECONDS, eventually
 
@@ -196,18 +199,76 @@ def _produced(raw: RawConnection, topic: str, batch: bytes) -> Any:
 # -- partitions -----------------------------------------------------------------------------------------------------
 
 
-def test_the_partition_count_is_fixed(admin: AdminClient, new_topic: NewTopicName) -> None:
-    """StreamHouse refuses what Apache Kafka allows: a key keeps its partition forever."""
+def test_a_topic_grows_and_a_consumer_of_it_reads_its_new_partitions(
+    broker: Broker, admin: AdminClient, new_topic: NewTopicName
+) -> None:
     name = new_topic(partitions=2)
-    with pytest.raises(KafkaException):
-        admin.create_partitions([NewPartitions(name, 4)])[name].result(HUNG_SECONDS)
-    assert len(admin.list_topics(name, HUNG_SECONDS).topics[name].partitions) == 2
+    admin.create_partitions([NewPartitions(name, 4)])[name].result(HUNG_SECONDS)
+    assert_partitions(admin, name, 4)
+    for client in CLIENTS.values():
+        record = Record(key=None, value=client.name.encode(), timestamp_ms=START_MS)
+        client.produce(broker.bootstrap, name, 3, [record], "none")
+    for client in CLIENTS.values():
+        read = client.consume(broker.bootstrap, name, 3, len(CLIENTS))
+        assert [record.value for record in read] == [sent.encode() for sent in CLIENTS]
 
 
-def test_kafka_python_is_refused_more_partitions(broker: Broker, new_topic: NewTopicName) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_that_runs_is_given_the_new_partitions(
+    broker: Broker, admin: AdminClient, new_topic: NewTopicName, protocol: str
+) -> None:
     name = new_topic(partitions=1)
-    with pytest.raises(kafka.errors.KafkaError):
-        with_kafka_python(broker, lambda client: client.create_partitions({name: 3}))
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": name, "auto.offset.reset": "earliest"}
+    # A classic consumer hears of them by asking; a member of the newer protocol is told.
+    often = {"topic.metadata.refresh.interval.ms": 200} if protocol == "classic" else {}
+    consumer = confluent_kafka.Consumer({**settings, "group.protocol": protocol, **often})
+    consumer.subscribe([name])
+    try:
+        eventually(lambda: consumer.poll(0.1) or len(consumer.assignment()) == 1, "the first assignment", pause=0)
+        admin.create_partitions([NewPartitions(name, 3)])[name].result(HUNG_SECONDS)
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+        for partition in range(3):
+            producer.produce(name, f"{partition}", partition=partition)
+        assert producer.flush(HUNG_SECONDS) == 0
+        read: set[int] = set()
+
+        def has_all() -> bool:
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                read.add(message.partition())
+            return read == {0, 1, 2}
+
+        eventually(has_all, "a record of every partition", pause=0)
+    finally:
+        consumer.close()
+
+
+def test_kafka_python_adds_partitions(broker: Broker, admin: AdminClient, new_topic: NewTopicName) -> None:
+    name = new_topic(partitions=1)
+    with_kafka_python(broker, lambda client: client.create_partitions({name: 3}))
+    assert_partitions(admin, name, 3)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_topic_does_not_shrink(admin: AdminClient, new_topic: NewTopicName, count: int) -> None:
+    name = new_topic(partitions=2)
+    with pytest.raises(KafkaException) as failure:
+        admin.create_partitions([NewPartitions(name, count)])[name].result(HUNG_SECONDS)
+    assert error_of(failure) == KafkaError.INVALID_PARTITIONS
+    assert_partitions(admin, name, 2)
+
+
+def test_more_partitions_are_only_checked(admin: AdminClient, new_topic: NewTopicName) -> None:
+    name = new_topic(partitions=2)
+    admin.create_partitions([NewPartitions(name, 4)], validate_only=True)[name].result(HUNG_SECONDS)
+    assert_partitions(admin, name, 2)
+
+
+def assert_partitions(admin: AdminClient, name: str, count: int) -> None:
+    """Apache Kafka's broker hears of it a moment after its controller has answered."""
+    eventually(
+        lambda: len(admin.list_topics(name, HUNG_SECONDS).topics[name].partitions) == count, f"{count} partitions"
+    )
 
 
 # -- configs --------------------------------------------------------------------------------------------------------

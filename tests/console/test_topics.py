@@ -110,6 +110,30 @@ def test_a_topic_that_cannot_be_created_keeps_the_form_and_says_why(viewer: View
     expect(viewer.dialog).to_have_count(0)
 
 
+def test_a_topic_is_given_more_partitions(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("to-grow")
+    before = store.rest.get(f"topics/{topic}")["partition_count"]
+    viewer.go(f"#/topics/{topic}")
+    viewer.button("Add partitions").click()
+    viewer.dialog.get_by_label("Partitions in all").fill(str(before + 2))
+    viewer.button("Add", within=viewer.dialog).click()
+
+    expect(viewer.dialog).to_have_count(0)
+    expect(viewer.table("Partitions").get_by_role("row")).to_have_count(before + 2 + 1)
+    assert store.rest.get(f"topics/{topic}")["partition_count"] == before + 2
+
+
+def test_a_topic_that_may_not_grow_says_why(viewer: Viewer, store: Shop) -> None:
+    viewer.expects_refusal(409)
+    topic = store.create_topic("not-to-grow")
+    store.rest.patch(f"topics/{topic}", {"config": {"streamhouse.partitions.fixed": "true"}})
+    viewer.go(f"#/topics/{topic}")
+    viewer.button("Add partitions").click()
+    viewer.dialog.get_by_label("Partitions in all").fill("9")
+    viewer.button("Add", within=viewer.dialog).click()
+    expect(viewer.alert).to_contain_text("streamhouse.partitions.fixed")
+
+
 def test_a_config_is_changed_and_goes_back_to_the_default(viewer: Viewer, store: Shop) -> None:
     topic = store.create_topic("to-configure")
     viewer.go(f"#/topics/{topic}")

@@ -90,6 +90,10 @@ def test_a_topic_lives_from_create_to_delete(terminal: Terminal) -> None:
     assert "segment.bytes" in described
     assert "2048" in described
 
+    assert "4 partitions" in terminal.ok("topic", "alter", "life", "--partitions", "4")
+    assert "not be an increase" in terminal.fails("topic", "alter", "life", "--partitions", "2")
+    assert len(terminal.json("topic", "alter", "life", "--partitions", "5")["partitions"]) == 5
+
     declined = terminal.run("topic", "delete", "life", stdin=b"n\n")
     assert declined.returncode == 1
     terminal.ok("topic", "delete", "life", stdin=b"y\n")

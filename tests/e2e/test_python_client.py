@@ -14,12 +14,14 @@ import msgspec
 import pytest
 
 from node.wait import HUNG_SECONDS, eventually
-from streamhouse.client import AsyncClient, BadRecord, Client, Delivery, Record
+from streamhouse.client import AsyncClient, BadRecord, Client, Delivery, Record, kafka_transport
 from streamhouse.model.errors import (
     AlreadyExists,
     BatchTooLarge,
     InvalidInput,
+    InvalidPartitions,
     NotFound,
+    PolicyViolation,
     StreamHouseError,
     Unavailable,
 )
@@ -61,6 +63,46 @@ class Paid(msgspec.Struct, tag=True):
 
 class Shipped(msgspec.Struct, tag=True):
     weight_kg: float
+
+
+# Topics that grow
+
+
+async def test_who_follows_a_topic_reads_the_partitions_that_are_added_from_their_beginning(
+    url: str, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_transport, "_LOOK_MS", 0)
+    topic = f"growing-{protocol}"
+    async with AsyncClient(url) as client:
+        await client.create_topic(topic, partitions=1)
+        await client.send(topic, "old")
+        async with client.consumer(topic, start="latest") as consumer:
+            await client.create_partitions(topic, partitions=3)
+            await client.send(topic, "in a new one", partition=2)
+            await client.send(topic, "what a reader wakes up for", partition=0)
+            read = []
+            async for record in consumer:
+                read.append(record)
+                if len(read) == 2:
+                    break
+        counts = {info.name: info.partition_count for info in await client.topics()}
+
+    assert {(record.partition, record.offset, record.value) for record in read} == {
+        (0, 1, "what a reader wakes up for"),
+        (2, 0, "in a new one"),
+    }
+    assert counts[topic] == 3
+
+
+def test_a_topic_that_cannot_grow_says_why(url: str, protocol: str) -> None:
+    topic = f"grown-{protocol}"
+    with Client(url) as client:
+        client.create_topic(topic, partitions=2)
+        with pytest.raises(InvalidPartitions, match="not be an increase"):
+            client.create_partitions(topic, partitions=1)
+        client.create_topic(f"fixed-{protocol}", partitions=2, config={"streamhouse.partitions.fixed": "true"})
+        with pytest.raises(PolicyViolation, match="fixed"):
+            client.create_partitions(f"fixed-{protocol}", partitions=3)
 
 
 # Records as they are

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from maintain_parts.logs import SMALL_TAIL, connection_to, create_topic, keyed_records, latest_values
 from node.storage import ServiceStorage, assert_rows_and_objects_agree, segments_of
+from node.wait import HUNG_SECONDS
 from services.postgres import PostgresServer
 from services.seaweed import S3Bucket
 from spark_parts.nodes import OPTIONS, SparkNode, embedded
@@ -147,3 +149,34 @@ def test_a_log_with_a_hole_is_restored_only_when_told(
         assert run_it(spark, Settings(data_dir=str(directory)), accept_gaps=True) == 0
         node.node.start()
         assert consume(node.bootstrap, topic) == [row for row in before if row.offset >= end]
+
+
+def test_a_topic_that_grew_and_was_not_described_again_comes_back_with_all_its_partitions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    directory = tmp_path / "node"
+    with embedded(directory, *SMALL_TAIL, "--segment-age", "300ms") as node:
+        topic = create_topic(node, 2)
+        descriptors = directory / "objects" / "topics"
+        described = {path: path.read_bytes() for path in descriptors.rglob("*") if path.is_file()}
+        assert described
+        admin = AdminClient({"bootstrap.servers": node.bootstrap})
+        admin.create_partitions([NewPartitions(topic, 5)])[topic].result(HUNG_SECONDS)
+        produce_with_every_codec(node.bootstrap, topic, keyed_records(100, keys=50))
+        node.wait_in_segments(topic, 100)
+        before = consume(node.bootstrap, topic)
+        node.node.kill9()
+        for path in [path for path in descriptors.rglob("*") if path.is_file()]:
+            path.unlink()
+        for path, content in described.items():
+            path.write_bytes(content)
+        for file in directory.glob("metadata.db*"):
+            file.unlink()
+
+        assert run_it(spark, Settings(data_dir=str(directory))) == 0
+
+        node.node.start()
+        assert consume(node.bootstrap, topic) == before
+        partitions = AdminClient({"bootstrap.servers": node.bootstrap}).list_topics(topic).topics[topic].partitions
+        assert sorted(partitions) == list(range(max(row.partition for row in before) + 1))
+        assert len(partitions) > 2

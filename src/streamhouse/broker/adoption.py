@@ -123,10 +123,10 @@ class Adoption:
 
     async def _check(self, sink_id: str, batch_id: int, staged: Sequence[StagedObject]) -> Manifest:
         """That all objects are there and make sense: what was begun must be possible to finish."""
-        names = {run.topic for item in staged for run in item.runs}
-        if any(self._topics.find(name) is None for name in names):
-            await self._topics.refresh()
-        topics = {name: self._topics.get(name) for name in sorted(names)}
+        highest: dict[str, int] = {}
+        for run in (run for item in staged for run in item.runs):
+            highest[run.topic] = max(run.partition, highest.get(run.topic, 0))
+        topics = {name: await self._topics.look_up(name, highest[name]) for name in sorted(highest)}
         sizes = {item.key: item.size_bytes async for item in self._objects.list(staging_prefix(sink_id))}
         for item in staged:
             if parse_staging_key(item.key) != (sink_id, batch_id):
@@ -255,7 +255,8 @@ class Adoption:
 
     async def _topics_of(self, manifest: Manifest) -> dict[str, Topic]:
         """Those that are still there: of one that was deleted meanwhile, nobody will miss the records."""
-        if any(self._topics.find_id(topic_id) is None for topic_id in manifest.topics.values()):
+        runs = (run for item in manifest.objects for run in item.runs)
+        if not all(self._knows(manifest.topics[run.topic], run.partition) for run in runs):
             await self._topics.refresh()
         found: dict[str, Topic] = {}
         for name, topic_id in manifest.topics.items():
@@ -265,6 +266,10 @@ class Adoption:
             else:
                 found[name] = topic
         return found
+
+    def _knows(self, topic_id: UUID, partition: int) -> bool:
+        topic = self._topics.find_id(topic_id)
+        return topic is not None and partition < topic.partition_count
 
     # --- clearing up ---
 

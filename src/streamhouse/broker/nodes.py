@@ -33,6 +33,11 @@ class Nodes:
         return sorted(_node(agent) for agent in self._view.reachable if agent.info.kafka_address)
 
     @property
+    def registered_ids(self) -> frozenset[int]:
+        """Of every node that there is, also of those that are not heard of."""
+        return frozenset(agent.node_id for agent in self._view.agents.values())
+
+    @property
     def is_alone(self) -> bool:
         """Whether there is no other node that a client could ask."""
         return len(self._view.heard_of) <= 1

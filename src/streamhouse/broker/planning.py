@@ -104,11 +104,9 @@ class Planner:
         self._committed_logs = committed_logs
         self._store = store
 
-    async def topic(self, name: str) -> Topic:
-        """Also one that another node has made a moment ago."""
-        if self._topics.find(name) is None:
-            await self._topics.refresh()
-        return self._topics.get(name)
+    async def topic(self, name: str, partition: int) -> Topic:
+        """Also one that another node has made, or given that partition, a moment ago."""
+        return await self._topics.look_up(name, partition)
 
     async def offsets_at(self, questions: Sequence[tuple[Topic, int, int]]) -> list[int | None]:
         """Of (topic, partition, time), in the order asked; see `Peer.offset_at`."""

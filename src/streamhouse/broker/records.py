@@ -111,13 +111,13 @@ class RecordDoor:
             measures=measures,
         )
 
-    async def topic(self, name: str) -> Topic:
-        """Also one that another node made a moment ago."""
-        found = self._topics.find(name)
-        if found is None:
-            await self._topics.refresh()
-            found = self._topics.get(name)
-        return found
+    async def topic(self, name: str, partition: int = 0) -> Topic:
+        """Also one that another node made, or gave that partition, a moment ago."""
+        return await self._topics.look_up(name, partition)
+
+    def as_known_now(self, topic: Topic) -> Topic:
+        """The same topic, which may have grown since it was looked up."""
+        return self._topics.find_id(topic.topic_id) or topic
 
     async def topic_to_write(self, name: str, *, partition_count: int | None = None) -> Topic:
         """The same; created if need be and allowed, as it is when a Kafka producer names it first."""

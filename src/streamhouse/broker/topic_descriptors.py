@@ -38,6 +38,9 @@ class Descriptors(Protocol):
 
     def changed(self, topic: Topic) -> None: ...
 
+    async def settled(self, topic: Topic) -> None:
+        """Waits a little for what is under way for the topic."""
+
     def deleted(self, topic: Topic) -> None: ...
 
 
@@ -48,6 +51,9 @@ class NoDescriptors:
         return
 
     def changed(self, topic: Topic) -> None:
+        return
+
+    async def settled(self, topic: Topic) -> None:
         return
 
     def deleted(self, topic: Topic) -> None:
@@ -70,6 +76,10 @@ class TopicDescriptors:
     def changed(self, topic: Topic) -> None:
         if self._leads(topic):
             self._start(topic)
+
+    async def settled(self, topic: Topic) -> None:
+        if (under_way := self._last.get(topic.topic_id)) is not None:
+            await asyncio.wait([under_way], timeout=_CREATED_WAIT_MS / 1000)
 
     def deleted(self, topic: Topic) -> None:
         self._start(topic, is_gone=True)

@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
 from streamhouse.broker.topic_descriptors import Descriptors, NoDescriptors
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import TopicStore
-from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, NotLeader
+from streamhouse.model.errors import AlreadyExists, InvalidPartitions, NotFound, NotLeader, PolicyViolation
 from streamhouse.model.names import check_topic_name
-from streamhouse.model.topic import MAX_PARTITIONS, Topic, check_config, effective_config
+from streamhouse.model.topic import (
+    MAX_PARTITIONS,
+    PARTITIONS_FIXED,
+    Topic,
+    check_config,
+    check_partition_count,
+    effective_config,
+)
 from streamhouse.runtime.entropy import new_uuid
 
 
@@ -29,8 +37,8 @@ class Topics:
         place: Callable[[], Awaitable[None]],
         descriptors: Descriptors | None = None,
     ) -> None:
-        """`changed` is called when a topic has come or gone; `place` finds leaders for a new topic, as far as that is
-        possible now."""
+        """`changed` is called when a topic has come, gone or grown; `place` finds leaders for new partitions, as far as
+        that is possible now."""
         self._store = store
         self._engine = engine
         self._node_defaults = node_defaults
@@ -69,6 +77,17 @@ class Topics:
             raise NotFound(f"there is no topic {name[:300]!r}")
         return topic
 
+    async def look_up(self, name: str, partition: int = 0) -> Topic:
+        """The topic, if it has that partition, else NotFound. What is not known here another node may have made a
+        moment ago, so the store is asked."""
+        topic = self._by_name.get(name)
+        if topic is None or topic.partition_count <= partition < MAX_PARTITIONS:
+            await self.refresh()
+            topic = self.get(name)
+        if not 0 <= partition < topic.partition_count:
+            raise NotFound(f"there is no partition {partition} of {topic.name}")
+        return topic
+
     def leader(self, topic: Topic | None, partition: int) -> PartitionLeader:
         """The leader of a partition, if it is this node; else the error that says why not."""
         if topic is None or not 0 <= partition < topic.partition_count:
@@ -104,8 +123,7 @@ class Topics:
         """Create a topic, and lead it if that is possible now; None asks for the default number of partitions."""
         check_topic_name(name)
         count = self._default_partitions if partition_count is None else partition_count
-        if not 1 <= count <= MAX_PARTITIONS:
-            raise InvalidInput(f"{count} is not a number of partitions", hint=f"use 1 to {MAX_PARTITIONS}")
+        check_partition_count(count)
         overrides = check_config(config)
         async with self._changes:
             if name in self._by_name:
@@ -141,10 +159,7 @@ class Topics:
         for topic in gone:
             self._forget(topic)
         for topic in stored.values():
-            if self._by_id.get(topic.topic_id) != topic:
-                self._remember(topic)
-                self._engine.reconfigure(topic)
-                self._descriptors.changed(topic)
+            self._learn(topic)
         if come or gone:
             self._changed()
 
@@ -184,13 +199,54 @@ class Topics:
             overrides = check_config(change(self._by_id.get(topic.topic_id, topic).config))
             if validate_only:
                 return
-            changed = await self._store.set_topic_config(topic.topic_id, overrides)
-            self._remember(changed)
-            self._engine.reconfigure(changed)
-            self._descriptors.changed(changed)
+            self._learn(await self._store.set_topic_config(topic.topic_id, overrides))
+
+    async def grow(self, topic: Topic, partition_count: int, *, validate_only: bool = False) -> Topic:
+        """Add partitions behind those that there are, and lead them if that is possible now.
+
+        Where another has changed the topic meanwhile, what it is now is judged again."""
+        async with self._changes:
+            current = self._by_id.get(topic.topic_id, topic)
+            self._check_growth(current, partition_count)
+            if validate_only:
+                return replace(current, partition_count=partition_count)
+            while current.partition_count != partition_count:
+                self._check_growth(current, partition_count)
+                current = await self._store.grow_topic(current, partition_count)
+                self._learn(current)
+        await asyncio.gather(self._place(), self._descriptors.settled(current))
+        return current
+
+    def _check_growth(self, topic: Topic, partition_count: int) -> None:
+        has = topic.partition_count
+        if partition_count == has:
+            raise InvalidPartitions(f"topic {topic.name!r} has {has} partition(s) already")
+        if partition_count < has:
+            raise InvalidPartitions(
+                f"topic {topic.name!r} has {has} partition(s), and {partition_count} would not be an increase",
+                hint="partitions can be added, and not taken away",
+            )
+        check_partition_count(partition_count)
+        if self.config_of(topic)[PARTITIONS_FIXED] == "true":
+            raise PolicyViolation(
+                f"topic {topic.name!r} has {has} partition(s) for good: its config {PARTITIONS_FIXED} is true, so that "
+                "a key stays in its partition",
+                hint="set it to false, or create another topic with more",
+            )
 
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
         return self._engine.leadership.leaders_of(topic)
+
+    def _learn(self, topic: Topic) -> None:
+        """What the metadata store says of a topic, whoever has changed it."""
+        known = self._by_id.get(topic.topic_id)
+        if known == topic:
+            return
+        self._remember(topic)
+        self._engine.reconfigure(topic)
+        self._descriptors.changed(topic)
+        if known is not None and known.partition_count != topic.partition_count:
+            self._changed()
 
     def _remember(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic

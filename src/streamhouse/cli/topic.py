@@ -39,7 +39,7 @@ def topic() -> None:
 def create(
     name: str, partitions: int | None, configs: tuple[str, ...], if_not_exists: bool, as_json: bool, bootstrap: str
 ) -> None:
-    """Make a topic. Its number of partitions is fixed from then on.
+    """Make a topic. Partitions can be added later, and not taken away.
 
     \b
     Examples:
@@ -130,36 +130,54 @@ def describe(name: str, as_json: bool, bootstrap: str, config_file: str | None, 
         _print_description(description, waiting)
 
 
-@topic.command(short_help="Change a topic's configuration.")
+@topic.command(short_help="Change a topic's configuration, or add partitions.")
 @click.argument("name")
+@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions, more than there are.")
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="Config to set; may be repeated.")
 @click.option("--delete-config", "deleted", multiple=True, metavar="NAME", help="Config to put back to its default.")
 @json_option
 @bootstrap_option
-def alter(name: str, configs: tuple[str, ...], deleted: tuple[str, ...], as_json: bool, bootstrap: str) -> None:
-    """Change a topic's configuration; what is not named stays as it is.
+def alter(
+    name: str,
+    partitions: int | None,
+    configs: tuple[str, ...],
+    deleted: tuple[str, ...],
+    as_json: bool,
+    bootstrap: str,
+) -> None:
+    """Change a topic's configuration, or add partitions; what is not named stays as it is.
+
+    With more partitions most keys go to another one than before, so that the records of a key are no longer in order
+    with those that are there already. A topic with the config streamhouse.partitions.fixed=true does not grow.
 
     \b
     Examples:
       streamhouse topic alter orders --config retention.ms=3600000
       streamhouse topic alter orders --delete-config retention.ms
+      streamhouse topic alter orders --partitions 16
     """
     assigned = parse_assignments(configs, "topic config")
-    if not assigned and not deleted:
-        raise click.UsageError("nothing to change; give --config NAME=VALUE or --delete-config NAME")
+    if not assigned and not deleted and partitions is None:
+        raise click.UsageError("nothing to change; give --config NAME=VALUE, --delete-config NAME or --partitions N")
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
 
     async def work() -> TopicDescription:
         async with Cluster.connect(bootstrap) as cluster:
             admin = Admin(cluster)
-            await admin.alter_topic(name, set_configs=assigned, delete_configs=deleted)
+            if assigned or deleted:
+                await admin.alter_topic(name, set_configs=assigned, delete_configs=deleted)
+            if partitions is not None:
+                await admin.create_partitions(name, partitions)
             return await admin.describe_topic(name)
 
     description = run_async(work())
     if as_json:
         print_json(_topic_as_json(description))
-    else:
+        return
+    if partitions is not None:
+        print_line(f"{description.name} has {len(description.partitions)} partitions")
+    if assigned or deleted:
         _print_configs(description)
 
 

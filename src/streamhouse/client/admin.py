@@ -12,6 +12,7 @@ from streamhouse.client.connection import Connection
 from streamhouse.client.errors import error_for, raise_for
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import (
+    create_partitions,
     create_topics,
     delete_records,
     delete_topics,
@@ -96,6 +97,17 @@ class Admin:
         response = await (await self._cluster.any_broker()).call(create_topics, request, timeout_ms=self._timeout_ms)
         for result in response.topics:
             raise_for(result.error_code, f"creating topic {name!r}", result.error_message)
+
+    async def create_partitions(self, name: str, partition_count: int, *, validate_only: bool = False) -> None:
+        """`partition_count` is that of all; InvalidPartitions unless it is more than there are."""
+        topic = create_partitions.CreatePartitionsTopic(name=name, count=partition_count, assignments=None)
+        request = create_partitions.CreatePartitionsRequest(
+            topics=[topic], timeout_ms=self._timeout_ms, validate_only=validate_only
+        )
+        broker = await self._cluster.any_broker()
+        response = await broker.call(create_partitions, request, timeout_ms=self._timeout_ms)
+        for result in response.results:
+            raise_for(result.error_code, f"adding partitions to topic {name!r}", result.error_message)
 
     async def list_topics(self) -> list[TopicSummary]:
         return [

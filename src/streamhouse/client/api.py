@@ -61,6 +61,10 @@ class AsyncClient:
         """AlreadyExists if it does. `config` has Kafka's names, such as "retention.ms"."""
         await self._transport.create_topic(name, partitions, config or {})
 
+    async def create_partitions(self, name: str, *, partitions: int) -> None:
+        """So many in all, which must be more than there are."""
+        await self._transport.create_partitions(name, partitions)
+
     async def delete_topic(self, name: str) -> None:
         await self._transport.delete_topic(name)
 

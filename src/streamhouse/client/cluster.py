@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 
 DEFAULT_RETRY_MS = 30_000
 _NO_LEADER = -1
+# As long as Kafka's clients go by what they know of a topic (metadata.max.age.ms).
+_MAX_AGE_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class Cluster:
         self.clock = clock or SystemClock()
         self._nodes: dict[int, Address] = {}
         self._topics: dict[str, TopicLeaders] = {}
+        self._asked_at_ms: dict[str, int] = {}
         self._connections: dict[Address, Connection] = {}
         self._dialing: dict[Address, asyncio.Lock] = {}
 
@@ -81,13 +84,25 @@ class Cluster:
         )
 
     def known_topic(self, name: str) -> TopicLeaders | None:
-        """What is known of a topic without asking."""
-        return self._topics.get(name)
+        """What is known of a topic without asking, if that is not old: partitions may have been added since."""
+        return self._topics.get(name) if self._is_fresh(name) else None
 
     async def topic(self, name: str, *, create: bool = False) -> TopicLeaders:
-        """What is known of a topic; the brokers are asked only if nothing is. `create` lets them make it."""
+        """What is known of a topic; the brokers are asked only if nothing is, or if it is old. `create` lets them make
+        it."""
         known = self._topics.get(name)
-        return known if known is not None else (await self.refresh([name], create=create))[name]
+        if known is not None and self._is_fresh(name):
+            return known
+        try:
+            return (await self.refresh([name], create=create))[name]
+        except RETRIABLE:
+            if known is None:
+                raise
+            self._asked_at_ms[name] = self.clock.monotonic_ms()
+            return known
+
+    def _is_fresh(self, name: str) -> bool:
+        return self.clock.monotonic_ms() - self._asked_at_ms.get(name, 0) < _MAX_AGE_MS
 
     async def refresh(self, names: Iterable[str], *, create: bool = False) -> dict[str, TopicLeaders]:
         """Asks for the topics anew; NotFound for the first that does not exist."""
@@ -101,6 +116,7 @@ class Cluster:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error_code
                 raise _topic_problem(code, name)
             self._topics[name] = _leaders(topic)
+            self._asked_at_ms[name] = self.clock.monotonic_ms()
         return {name: self._topics[name] for name in wanted}
 
     async def all_topics(self) -> list[TopicLeaders]:

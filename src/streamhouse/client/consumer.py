@@ -59,6 +59,10 @@ class Consumer:
     def positions(self) -> dict[int, int]:
         return dict(self._positions)
 
+    def add(self, positions: Mapping[int, int]) -> None:
+        """Read these partitions too; those that are read already stay where they are."""
+        self._positions = {**positions, **self._positions}
+
     def at_end(self) -> bool:
         """Whether every partition was read to where it stops; never without `stop_at`."""
         return not self._unfinished()

@@ -86,8 +86,8 @@ class GroupConsumer:
     async def start(self) -> None:
         """Joins; NotFound if one of the topics does not exist. What nobody else holds is owned afterwards."""
         try:
-            await self._data.refresh(self._topics)
-            await self._membership.start()
+            topics = await self._data.refresh(self._topics)
+            await self._membership.start({name: len(topic.partitions) for name, topic in topics.items()})
         except BaseException:
             await self._close_connections()
             raise

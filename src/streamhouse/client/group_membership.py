@@ -72,12 +72,14 @@ class GroupMembership:
         self._clock = clock
         self._tasks = TaskGroup(f"group consumer:{member.group_id}", on_failure=self._stopped)
         self._hurry = asyncio.Event()
+        self._counts_at_start: dict[str, int] = {}
         self._is_polled = False
         self._polled_ms = clock.monotonic_ms()
         self._committed_ms = self._polled_ms
 
-    async def start(self) -> None:
-        """Joins; what nobody else holds is owned afterwards."""
+    async def start(self, partition_counts: Mapping[str, int]) -> None:
+        """Joins; what nobody else holds is owned afterwards. `partition_counts`: of the topics, as they are now."""
+        self._counts_at_start = dict(partition_counts)
         await self._join()
         self._tasks.start(self._keep(), "membership")
 
@@ -110,14 +112,21 @@ class GroupMembership:
             with suppress(*RETRIABLE):
                 await self._member.leave()
 
-    async def reset_offsets(self, partitions: Collection[GroupPartition]) -> dict[GroupPartition, int]:
+    async def reset_offsets(
+        self, partitions: Collection[GroupPartition], *, to_latest: bool | None = None
+    ) -> dict[GroupPartition, int]:
+        """To where `reset` says, unless that is said here."""
         admin = Admin(self._data, timeout_ms=_LOOKUP_MS)
-        look_up = admin.latest_offsets if self._options.reset == "latest" else admin.earliest_offsets
+        if to_latest is None:
+            to_latest = self._options.reset == "latest"
+        look_up = admin.latest_offsets if to_latest else admin.earliest_offsets
         by_topic: dict[str, list[int]] = {}
         for topic, partition in partitions:
             by_topic.setdefault(topic, []).append(partition)
         found: dict[GroupPartition, int] = {}
         for topic, indexes in by_topic.items():
+            if max(indexes) >= len((await self._data.topic(topic)).partitions):
+                await self._data.refresh([topic])  # it has grown, as the group has heard and we have not
             for partition, offset in (await look_up(topic, indexes)).items():
                 found[GroupPartition(topic, partition)] = offset
         return found
@@ -183,7 +192,10 @@ class GroupMembership:
         return self._partitions.owned - frozenset(self._member.membership.assignment)
 
     async def _place_new(self) -> None:
-        """At the committed offset, else where `reset` says; a lookup that fails is repeated with the next beat."""
+        """At the committed offset, else where `reset` says; a lookup that fails is repeated with the next beat.
+
+        A partition that was added since this consumer started is read from its beginning: "latest" was meant for what
+        was there, and not to skip what came before the group heard of it."""
         unplaced = self._partitions.unplaced
         if not unplaced:
             return
@@ -192,14 +204,22 @@ class GroupMembership:
             for partition, offset in committed.items():
                 self._partitions.place_new(partition, offset, committed=offset)
             missing = [partition for partition in unplaced if partition not in committed]
+            added = [partition for partition in missing if self._was_added(partition)]
+            others = [partition for partition in missing if partition not in added]
+            found = await self.reset_offsets(added, to_latest=False) if added else {}
             if self._options.reset == "error":
-                self._partitions.note_without_offset(missing)
+                self._partitions.note_without_offset(others)
             else:
-                for partition, offset in (await self.reset_offsets(missing)).items():
-                    self._partitions.place_new(partition, offset)
+                found |= await self.reset_offsets(others)
+            for partition, offset in found.items():
+                self._partitions.place_new(partition, offset)
         except (*RETRIABLE, NotFound) as problem:
             _log.warning("group %s: %s; trying again", self._member.group_id, problem)
         self.changed.set()
+
+    def _was_added(self, partition: GroupPartition) -> bool:
+        count = self._counts_at_start.get(partition.topic)
+        return count is not None and partition.partition >= count
 
     async def _auto_commit(self) -> None:
         interval_ms = self._options.auto_commit_ms

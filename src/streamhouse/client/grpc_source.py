@@ -86,7 +86,9 @@ class GrpcReader:
             for partition, at in self._unfinished().items()
         ]
         return method(
-            pb.ConsumeRequest(topic=self._wanted.topic, partitions=partitions, until_end=self._wanted.until_end)
+            pb.ConsumeRequest(
+                topic=self._wanted.topic, partitions=partitions, until_end=self._wanted.until_end, follow_added=True
+            )
         )
 
 

@@ -25,6 +25,7 @@ class GrpcTransport:
         self._clock = SystemClock()
         self._channel = GrpcChannel(address, max_message_bytes=_MAX_MESSAGE_BYTES, connect_timeout_ms=_CONNECT_MS)
         self._create = self._channel.unary(SERVICE, "CreateTopic", pb.CreateTopicRequest, pb.Topic)
+        self._grow = self._channel.unary(SERVICE, "CreatePartitions", pb.CreatePartitionsRequest, pb.Topic)
         self._delete = self._channel.unary(SERVICE, "DeleteTopic", pb.DeleteTopicRequest, pb.DeleteTopicResponse)
         self._list = self._channel.unary(SERVICE, "ListTopics", pb.ListTopicsRequest, pb.ListTopicsResponse)
 
@@ -37,6 +38,10 @@ class GrpcTransport:
     async def create_topic(self, name: str, partition_count: int | None, config: Mapping[str, str]) -> None:
         request = pb.CreateTopicRequest(name=name, partition_count=partition_count or 0, config=dict(config))
         await self._channel.call(self._create, request, _CALL_MS)
+
+    async def create_partitions(self, name: str, partition_count: int) -> None:
+        request = pb.CreatePartitionsRequest(name=name, partition_count=partition_count)
+        await self._channel.call(self._grow, request, _CALL_MS)
 
     async def delete_topic(self, name: str) -> None:
         await self._channel.call(self._delete, pb.DeleteTopicRequest(name=name), _CALL_MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from streamhouse.client.address import Address
 from streamhouse.client.admin import Admin
@@ -12,6 +13,7 @@ from streamhouse.client.api_transport import Membership, Reading, RecordSink, Re
 from streamhouse.client.cluster import Cluster
 from streamhouse.client.connection import ConnectionOptions
 from streamhouse.client.consumer import ConsumedRecord, Consumer
+from streamhouse.client.errors import RETRIABLE
 from streamhouse.client.group_consumer import GroupConsumer, GroupConsumerOptions
 from streamhouse.client.groups_admin import GroupPartition
 from streamhouse.client.partition_sender import Delivered, ProducerOptions
@@ -20,6 +22,8 @@ from streamhouse.model.errors import InvalidInput, OutcomeUnknown
 
 # How long the records of one poll may take, as with Kafka's own consumers (max.poll.interval.ms).
 _LONGEST_HANDLING_MS = 300_000
+# How often a reader without a group, which nobody tells of them, looks for new partitions.
+_LOOK_MS = 10_000
 
 
 class KafkaTransport:
@@ -37,6 +41,10 @@ class KafkaTransport:
 
     async def create_topic(self, name: str, partition_count: int | None, config: Mapping[str, str]) -> None:
         await self._admin.create_topic(name, partition_count=partition_count, configs=config)
+
+    async def create_partitions(self, name: str, partition_count: int) -> None:
+        await self._admin.create_partitions(name, partition_count)
+        await self._cluster.refresh([name])  # who sends through this client uses them at once
 
     async def delete_topic(self, name: str) -> None:
         await self._admin.delete_topic(name)
@@ -117,6 +125,7 @@ class _KafkaReader:
         self._cluster = cluster
         self._wanted = wanted
         self._consumer: Consumer | None = None
+        self._looked_at_ms = cluster.clock.monotonic_ms()
 
     @property
     def assignment(self) -> tuple[GroupPartition, ...]:
@@ -141,7 +150,23 @@ class _KafkaReader:
 
     async def poll(self, max_wait_ms: int) -> Sequence[ConsumedRecord] | None:
         assert self._consumer is not None
-        return None if self._consumer.at_end() else await self._consumer.poll(max_wait_ms=max_wait_ms)
+        if self._consumer.at_end():
+            return None
+        if not self._wanted.until_end:
+            await self._look_for_partitions(self._consumer)
+        return await self._consumer.poll(max_wait_ms=max_wait_ms)
+
+    async def _look_for_partitions(self, consumer: Consumer) -> None:
+        """Those that were added since are read from their beginning, whatever `start` was."""
+        now_ms = self._cluster.clock.monotonic_ms()
+        if now_ms - self._looked_at_ms < _LOOK_MS:
+            return
+        self._looked_at_ms = now_ms
+        with suppress(*RETRIABLE):
+            topic = (await self._cluster.refresh([self._wanted.topic]))[self._wanted.topic]
+            added = range(len(consumer.positions), len(topic.partitions))
+            if added:
+                consumer.add(await Admin(self._cluster).earliest_offsets(topic.name, added))
 
     def finished(self, offsets: Mapping[GroupPartition, int]) -> None:
         """Nobody remembers where this was."""

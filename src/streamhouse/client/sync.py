@@ -97,6 +97,9 @@ class Client:
     ) -> None:
         self._thread.run(self._inner.create_topic(name, partitions=partitions, config=config))
 
+    def create_partitions(self, name: str, *, partitions: int) -> None:
+        self._thread.run(self._inner.create_partitions(name, partitions=partitions))
+
     def delete_topic(self, name: str) -> None:
         self._thread.run(self._inner.delete_topic(name))
 

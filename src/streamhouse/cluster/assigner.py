@@ -252,8 +252,8 @@ class Assigner:
         configs: dict[UUID, Mapping[str, str]] = {}
         for partition, placement in self._view.placements.items():
             topic = self._topics.find_id(partition.topic_id)
-            if topic is None:
-                continue
+            if topic is None or partition.partition >= topic.partition_count:
+                continue  # made since the topics were looked at: the next round sees it
             if topic.topic_id not in configs:
                 configs[topic.topic_id] = self._topics.config_of(topic)
             config = configs[topic.topic_id]

@@ -97,10 +97,12 @@ class Leadership:
         return self._leaders
 
     def leaders_of(self, topic: Topic) -> Sequence[PartitionLeader | None]:
-        """A topic's leaders by partition, None where this agent does not lead; kept up to date while it exists."""
-        if topic.topic_id not in self._by_topic:
-            self._by_topic[topic.topic_id] = [None] * topic.partition_count
-        return self._by_topic[topic.topic_id]
+        """A topic's leaders by partition, None where this agent does not lead; kept up to date while it exists, also
+        when it grows."""
+        leaders = self._by_topic.setdefault(topic.topic_id, [])
+        if len(leaders) < topic.partition_count:
+            leaders += [None] * (topic.partition_count - len(leaders))
+        return leaders
 
     # --- taking up ---
 
@@ -379,7 +381,7 @@ class Leadership:
 
     def remove(self, topic: Topic, problem: StreamHouseError) -> None:
         """Stop leading a topic that was deleted."""
-        for partition in range(topic.partition_count):
+        for partition in range(len(self.leaders_of(topic))):
             self._drop(TopicPartition(topic.topic_id, partition), problem)
         self._by_topic.pop(topic.topic_id, None)
 

@@ -8,6 +8,7 @@ from streamhouse.metadata.pins import LONGEST_PIN_ID, LONGEST_PIN_MS, MAX_PINNED
 from streamhouse.metadata.store import CommittedOffset, SegmentCommit, SegmentRow
 from streamhouse.model.errors import InvalidInput
 from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import Topic
 
 _INT64_MAX = 2**63 - 1
 
@@ -37,6 +38,11 @@ def check_ttl(ttl_ms: int) -> None:
 def check_count(what: str, count: int) -> None:
     if not 0 < count <= _INT64_MAX:
         raise InvalidInput(f"{count} is not a number of {what}")
+
+
+def check_growth(topic: Topic, partition_count: int) -> None:
+    if not topic.partition_count < partition_count <= _INT64_MAX:
+        raise InvalidInput(f"{topic.name} cannot grow from {topic.partition_count} to {partition_count} partitions")
 
 
 def check_offset(offset: int) -> None:

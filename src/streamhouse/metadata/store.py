@@ -113,6 +113,12 @@ class TopicStore(Protocol):
     async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
         """Replace the overrides; NotFound if the topic is gone."""
 
+    async def grow_topic(self, topic: Topic, partition_count: int) -> Topic:
+        """Add partitions, in one transaction, if the topic is stored as `topic` says; else nothing changes. The topic
+        as it is stored then, for the caller to judge: one that has the new count was grown, by this call, by an earlier
+        try of it, or by another that wanted the same. NotFound if it is gone, InvalidInput if that would be no growth.
+        """
+
     async def delete_topic(self, topic_id: UUID) -> None:
         """Remove topic, partitions, leases, offsets; its segments' objects become garbage. NotFound if gone."""
 

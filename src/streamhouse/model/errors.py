@@ -4,6 +4,8 @@ StreamHouseError
 ├── InvalidInput              the caller sent something wrong: fix it, do not retry
 │   ├── InvalidName           a topic, group or agent name that is not allowed
 │   ├── InvalidConfig         a setting or topic config that is unknown or out of range
+│   ├── InvalidPartitions     a number of partitions that a topic cannot have
+│   ├── PolicyViolation       against what the topic's own config lays down
 │   ├── MalformedRequest      bytes that are not a message: the connection cannot go on
 │   ├── CorruptBatch          a record batch whose CRC, sizes or counts disagree
 │   ├── BatchTooLarge         a record batch above the topic's limit
@@ -51,6 +53,14 @@ class InvalidName(InvalidInput):
 
 
 class InvalidConfig(InvalidInput):
+    pass
+
+
+class InvalidPartitions(InvalidInput):
+    pass
+
+
+class PolicyViolation(InvalidInput):
     pass
 
 

@@ -13,16 +13,18 @@ from streamhouse.model.config_key import (
     INT64_MAX,
     ConfigKey,
     ConfigType,
+    boolean,
     choice,
     cleanup_policy,
     integer,
     plain_name,
     plain_name_or_nothing,
 )
-from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.errors import InvalidConfig, InvalidPartitions
 from streamhouse.model.idle_configs import IDLE_CONFIG_KEYS
 
 MAX_PARTITIONS = 10_000
+PARTITIONS_FIXED = "streamhouse.partitions.fixed"
 MAX_SEGMENT_BYTES = 100 * 1024 * 1024
 
 _EFFECTIVE_CONFIG_KEYS = (
@@ -111,6 +113,13 @@ _EFFECTIVE_CONFIG_KEYS = (
         help="where an acknowledged record is safe: on its agent's disk, or in the object store",
     ),
     ConfigKey(
+        name=PARTITIONS_FIXED,
+        type=ConfigType.BOOLEAN,
+        default="false",
+        check=boolean,
+        help="whether the number of partitions stays as it is, so that a key stays in its partition",
+    ),
+    ConfigKey(
         name="streamhouse.zone",
         type=ConfigType.STRING,
         default="",
@@ -123,6 +132,11 @@ CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
     {key.name: key for key in sorted((*_EFFECTIVE_CONFIG_KEYS, *IDLE_CONFIG_KEYS), key=lambda key: key.name)}
 )
 """Every name that Kafka knows, and our own."""
+
+
+def check_partition_count(count: int) -> None:
+    if not 1 <= count <= MAX_PARTITIONS:
+        raise InvalidPartitions(f"{count} is not a number of partitions", hint=f"use 1 to {MAX_PARTITIONS}")
 
 
 def unknown_config(name: str) -> InvalidConfig:

@@ -158,6 +158,11 @@ class Broker:
     def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
         self._run(self.node.broker.topics.create(name, partitions, dict(config or {})))
 
+    def create_partitions(self, name: str, partitions: int) -> None:
+        """So many in all."""
+        topics = self.node.broker.topics
+        self._run(topics.grow(topics.get(name), partitions))
+
     def flush(self) -> None:
         """Until everything acknowledged is in the object store."""
         self._run(self.node.engine.flush())

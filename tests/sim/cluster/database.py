@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from streamhouse.core.placement.transfer import TransferEvent, TransferState
+from streamhouse.metadata.checks import check_growth
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change, Placement, Transfer
 from streamhouse.metadata.hand_over import TIMED_OUT, judge_completions, movable
 from streamhouse.metadata.leadership import (
@@ -83,6 +84,18 @@ class Database:
 
     def list_topics(self) -> list[Topic]:
         return list(self._topics)
+
+    def grow_topic(self, topic: Topic, partition_count: int) -> Topic:
+        check_growth(topic, partition_count)
+        place = next((at for at, each in enumerate(self._topics) if each.topic_id == topic.topic_id), None)
+        if place is None:
+            raise NotFound(f"no topic {topic.topic_id}")
+        if self._topics[place] == topic:
+            self._topics[place] = replace(topic, partition_count=partition_count)
+            for number in range(topic.partition_count, partition_count):
+                self.partitions[TopicPartition(topic.topic_id, number)] = PartitionRecord(topic.name)
+            self._report(Change.TOPICS)
+        return self._topics[place]
 
     # --- partitions and segments ---
 

@@ -22,6 +22,7 @@ from streamhouse.metadata.store import EpochStart, Lease, SegmentCommit, Segment
 from streamhouse.metadata.wal_objects import WalCommit, WalRange
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import Topic
 from streamhouse.runtime import entropy
 
 AGENTS = ("a", "b", "c")
@@ -93,6 +94,7 @@ class Driver:
             self._transfer,
             self._agent,
             self._operate,
+            self._grow,
         )
         await self._random.choice(calls)()
         await self._both("list_placements")
@@ -212,6 +214,15 @@ class Driver:
             await self._both("pin_partition", partition, self._random.choice(("", *AGENTS)))
         else:
             await self._both("elect_unclean", partition)
+
+    async def _grow(self) -> None:
+        """Seldom to more, else no partition would ever have a history."""
+        (topic,) = await self._both("list_topics")
+        known = replace(topic, partition_count=self._random.choice((topic.partition_count, topic.partition_count - 1)))
+        count = topic.partition_count + self._random.choice((-1, 0, 0, 0, 0, 1))
+        grown = await self._both("grow_topic", known, count)
+        if isinstance(grown, Topic):
+            self._partitions = [TopicPartition(grown.topic_id, number) for number in range(grown.partition_count)]
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -23,6 +23,7 @@ from streamhouse.model.errors import (
     StreamHouseError,
     Unavailable,
 )
+from streamhouse.model.names import TopicPartition
 from streamhouse.objects.faulty import Moment, Operation
 from streamhouse.runtime.entropy import new_uuid
 
@@ -93,6 +94,45 @@ async def test_a_later_try_of_a_batch_gets_what_the_first_one_stored() -> None:
         adopted = await node.adopt(SINK, 0, [again])
         assert (adopted.is_repeat, adopted.record_count) == (True, 37)
         await assert_once(cluster)
+
+
+async def test_what_was_staged_before_the_topic_grew_is_adopted_as_it_was_staged() -> None:
+    async with adopting() as cluster:
+        staged = await two_tasks(cluster)
+        topics = cluster.storing.running.topics
+        await topics.grow(topics.get("orders"), 5)
+
+        await cluster.node().adopt(SINK, 0, staged)
+
+        await assert_once(cluster)
+
+
+async def test_what_was_staged_for_a_partition_that_this_node_has_not_heard_of_is_adopted() -> None:
+    async with adopting() as cluster:
+        running = cluster.storing.running
+        grown = await cluster.bench.metadata.grow_topic(running.topics.get("orders"), 3)
+        await running.engine.lead({TopicPartition(grown.topic_id, 2): grown})
+        staged = await stage(cluster.bench.objects, {("orders", 2): [[b"new"]]})
+
+        await cluster.node().adopt(SINK, 0, [staged])
+
+        assert await cluster.values(2) == [b"new"]
+
+
+async def test_a_batch_with_a_partition_that_another_node_has_not_heard_of_is_finished_by_it() -> None:
+    async with adopting() as cluster:
+        running = cluster.storing.running
+        topic = running.topics.get("orders")
+        grown = await cluster.bench.metadata.grow_topic(topic, 3)
+        await running.engine.lead({TopicPartition(grown.topic_id, 2): grown})
+        staged = await stage(cluster.bench.objects, {("orders", 2): [[b"new"]]})
+        with pytest.raises(Unavailable):
+            await cluster.node(Leaders(cluster.storing, breaks_after=0)).adopt(SINK, 0, [staged])
+        running.topics._remember(topic)
+
+        assert not (await cluster.node().adopt(SINK, 0, [staged])).is_repeat
+
+        assert await cluster.values(2) == [b"new"]
 
 
 async def test_batches_of_a_sink_follow_one_another() -> None:

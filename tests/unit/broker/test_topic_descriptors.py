@@ -94,6 +94,15 @@ async def test_a_changed_config_has_the_next_version_and_the_old_one_goes() -> N
         await node.until_stored(TopicDescriptor(replace(topic, config={"retention.ms": "2"}), 3))
 
 
+async def test_a_topic_that_grew_is_described_so_when_that_is_answered() -> None:
+    async with described() as node:
+        topic = await node.topics.create("orders", 1, {})
+
+        grown = await node.topics.grow(topic, 4)
+
+        assert await node.stored() == [TopicDescriptor(grown, 2)]
+
+
 async def test_a_change_that_another_node_made_is_written_by_the_leader_and_by_nobody_else() -> None:
     async with described() as node:
         topic = await node.topics.create("orders", 1, {})

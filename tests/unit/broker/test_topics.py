@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
@@ -15,9 +16,11 @@ from streamhouse.model.errors import (
     InvalidConfig,
     InvalidInput,
     InvalidName,
+    InvalidPartitions,
     MetadataUnavailable,
     NotFound,
     NotLeader,
+    PolicyViolation,
 )
 from streamhouse.model.topic import MAX_PARTITIONS
 
@@ -168,6 +171,151 @@ async def test_a_topic_that_another_node_made_meanwhile_is_found_when_it_is_want
         made = await shared.metadata.create_topic("orders", uuid4(), 3, {})
 
         assert await running.topics.ensure("orders") == made
+
+
+async def test_a_topic_that_grows_is_led_in_its_new_partitions_by_all_who_hold_on_to_it() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+        first = running.leader()
+        held = running.topics.leaders_named(b"orders")
+        assert held is not None
+
+        grown = await running.topics.grow(topic, 4)
+
+        assert grown == running.topics.get("orders") == running.topics.find_id(topic.topic_id)
+        assert grown.partition_count == len(held) == 4
+        assert running.leader() is first
+        assert held[3] is running.leader(partition=3) is running.topics.leader_by_key(b"orders", 3, is_id=False)
+        assert running.topics.leader_by_key(topic.topic_id.bytes, 3, is_id=True) is held[3]
+        await running.produce(sent(), leader=running.leader(partition=3))
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 2, MAX_PARTITIONS + 1])
+async def test_a_topic_does_not_grow_to_what_is_no_growth(count: int) -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+        with pytest.raises(InvalidPartitions):
+            await running.topics.grow(topic, count)
+        assert await shared.metadata.list_topics() == [topic]
+
+
+async def test_a_topic_whose_partitions_are_fixed_grows_only_when_they_are_no_longer() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2, streamhouse_partitions_fixed="true")
+        with pytest.raises(PolicyViolation, match="fixed"):
+            await running.topics.grow(topic, 3)
+
+        await running.topics.configure(topic, {})
+
+        assert (await running.topics.grow(topic, 3)).partition_count == 3
+
+
+async def test_that_partitions_were_fixed_through_another_node_a_moment_ago_counts() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+        await shared.metadata.set_topic_config(topic.topic_id, {"streamhouse.partitions.fixed": "true"})
+
+        with pytest.raises(PolicyViolation):
+            await running.topics.grow(topic, 3)
+
+        (stored,) = await shared.metadata.list_topics()
+        assert stored.partition_count == 2
+
+
+async def test_a_check_of_a_growth_changes_nothing() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+
+        checked = await running.topics.grow(topic, 3, validate_only=True)
+
+        assert checked.partition_count == 3
+        assert await shared.metadata.list_topics() == [topic]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "outcome"), [(5, 4, 5), (4, 4, 4), (4, 5, None)])
+async def test_who_grows_what_another_node_has_grown_a_moment_ago(ours: int, theirs: int, outcome: int | None) -> None:
+    """The larger number stands; who wanted the same has it; who wanted less is told so."""
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+        await shared.metadata.grow_topic(topic, theirs)
+
+        if outcome is None:
+            with pytest.raises(InvalidPartitions):
+                await running.topics.grow(topic, ours)
+        else:
+            assert (await running.topics.grow(topic, ours)).partition_count == outcome
+
+        (stored,) = await shared.metadata.list_topics()
+        assert stored == running.topics.get("orders")
+        assert stored.partition_count == max(ours, theirs)
+
+
+@pytest.mark.parametrize("step", ["grow_topic", "acquire_leases", "begin_epochs"])
+@pytest.mark.parametrize("lost_answer", [False, True])
+async def test_a_growth_that_broke_off_is_finished_by_the_next_look(step: str, lost_answer: bool) -> None:
+    async with bench() as shared, shared.engine(lease_ttl=2_000, lease_renewal=20) as running:
+        topic = await running.create(partitions=1)
+        shared.metadata.fail(step, lost_answer=lost_answer)
+        with pytest.raises(MetadataUnavailable):
+            await running.topics.grow(topic, 2)
+
+        await running.topics.refresh()
+        with suppress(InvalidPartitions):  # if it is told so, it must be there
+            await running.topics.grow(topic, 2)
+        await running.place()
+        await until(lambda: running.leader(partition=1).writable_until_ms > 0, "its lease is renewed")
+
+        await running.produce(sent(), leader=running.leader(partition=1))
+
+
+async def test_that_another_node_has_grown_a_topic_is_seen_at_the_next_look_and_told() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+        told: list[int] = []
+        running.topics._changed = lambda: told.append(running.topics.get("orders").partition_count)
+        await shared.metadata.grow_topic(topic, 4)
+
+        await running.topics.refresh()
+
+        assert told == [4]
+        assert [leader is None for leader in running.topics.leaders_of(topic)] == [False, False, True, True]
+        with pytest.raises(NotLeader):
+            running.leader(partition=3)
+
+
+async def test_a_growth_that_comes_with_the_answer_to_another_change_is_told_too() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=2)
+        told: list[int] = []
+        running.topics._changed = lambda: told.append(running.topics.get("orders").partition_count)
+        await shared.metadata.grow_topic(topic, 4)
+
+        await running.topics.configure(topic, {"retention.ms": "7"})
+
+        assert told == [4]
+
+
+async def test_a_topic_that_grew_elsewhere_is_deleted_with_all_that_is_led_of_it() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=1)
+        await running.topics.grow(topic, 3)
+        leaders = [running.leader(partition=number) for number in range(3)]
+
+        await running.topics.delete(topic)
+
+        assert [leader.removed for leader in leaders] == [True] * 3
+        assert not running.engine.leadership.leaders
+
+
+async def test_a_partition_that_another_node_added_a_moment_ago_is_found_when_it_is_asked_for() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create(partitions=1)
+        grown = await shared.metadata.grow_topic(topic, 3)
+
+        assert await running.topics.look_up("orders", 2) == grown
+        for partition in (-1, 3, MAX_PARTITIONS):
+            with pytest.raises(NotFound):
+                await running.topics.look_up("orders", partition)
 
 
 async def test_topics_are_listed_by_name() -> None:

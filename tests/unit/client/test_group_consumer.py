@@ -104,6 +104,23 @@ async def test_all_records_come_in_order_and_the_next_member_starts_where_was_co
         assert [r.value for r in records if r.partition == partition] == [b"%d" % number for number in range(20)]
 
 
+@pytest.mark.parametrize("reset", ["latest", "earliest", "error"])
+async def test_partitions_that_are_added_are_read_from_their_beginning(broker: Broker, reset: str) -> None:
+    topic = f"growing-{reset}"
+    await fill(broker, topic, 2, partitions=1)
+    async with make(broker, topic, reset="earliest") as before:
+        await read(before, 2)
+        await before.commit()
+    async with make(broker, topic, reset=reset) as consumer:
+        broker.create_partitions(topic, 3)
+        async with cluster_of(broker) as cluster, Producer(cluster) as producer:
+            await producer.send(topic, value=b"before the group heard of it", partition=2)
+
+        records = await read(consumer, 1)
+
+    assert [(record.partition, record.offset) for record in records] == [(2, 0)]
+
+
 async def test_a_poll_keeps_to_its_limits_and_brings_a_large_record_all_the_same(broker: Broker) -> None:
     await fill(broker, "limits", 30, partitions=1)
     async with make(broker, "limits") as consumer:

@@ -22,6 +22,7 @@ from streamhouse.model.errors import (
     StorageUnavailable,
     StreamHouseError,
 )
+from streamhouse.testing.clock import MovableClock
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import init_producer_id, metadata, produce
 
@@ -56,6 +57,43 @@ def test_records_come_back_with_the_offsets_they_got(fake_broker: Any) -> None:
     assert [record.offset for record in delivered] == list(range(1000))
     assert values_in(fake_broker, "orders") == values
     assert len(fake_broker.batches["orders", 0]) < 50, "records should travel in batches"
+
+
+def test_partitions_that_were_added_are_used_when_what_is_known_is_old(fake_broker: Any) -> None:
+    fake_broker.topics = {"orders": 1}
+    clock = MovableClock()
+    keys = [b"%d" % number for number in range(20)]
+
+    async def run() -> None:
+        async with fake_broker, Producer(Cluster([fake_broker.address], clock=clock)) as producer:
+            await asyncio.gather(*[await producer.send("orders", value=b"old", key=key) for key in keys])
+            fake_broker.topics = {"orders": 4}
+            await asyncio.gather(*[await producer.send("orders", value=b"still", key=key) for key in keys])
+            clock.pass_time(300_000)
+            await asyncio.gather(*[await producer.send("orders", value=b"new", key=key) for key in keys])
+
+    asyncio.run(run())
+
+    assert set(values_in(fake_broker, "orders", 0)) == {b"old", b"still", b"new"}
+    assert {value for number in (1, 2, 3) for value in values_in(fake_broker, "orders", number)} == {b"new"}
+
+
+def test_what_is_known_of_a_topic_is_used_when_nobody_can_be_asked(fake_broker: Any) -> None:
+    fake_broker.topics = {"orders": 1}
+    clock = MovableClock()
+
+    async def run() -> None:
+        async with fake_broker:
+            cluster = Cluster([fake_broker.address], clock=clock)
+            known = await cluster.topic("orders")
+            fake_broker.answers[metadata.API_KEY] = lambda *_: ConnectionResetError
+            clock.pass_time(300_000)
+
+            assert await cluster.topic("orders") == known
+            assert cluster.known_topic("orders") == known
+            await cluster.close()
+
+    asyncio.run(run())
 
 
 def test_keys_values_headers_nulls_and_timestamps_arrive_as_sent(fake_broker: Any) -> None:

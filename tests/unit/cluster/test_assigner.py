@@ -46,6 +46,42 @@ async def test_an_agent_alone_takes_everything_in_one_look() -> None:
         assert set(agent.shards.held_shards) == set(range(SHARD_COUNT))
 
 
+async def test_a_topic_that_grows_is_led_whole_after_one_look_of_each() -> None:
+    async with a_cluster() as cluster:
+        agents = [await cluster.join(name) for name in "abc"]
+        topic = await cluster.topic()
+        await cluster.settle(2)
+        before = {placement.partition: placement.epoch for placement in await cluster.placements()}
+
+        await cluster.store.grow_topic(topic, 24)
+        for agent in agents:
+            await agent.look()
+
+        assert held_by(*agents) == set(range(24))
+        epochs = {placement.partition: placement.epoch for placement in await cluster.placements()}
+        assert epochs.items() >= before.items()
+        assert await cluster.store.list_transfers() == []
+
+
+async def test_a_partition_that_comes_between_the_looks_at_topics_and_at_leases_waits_for_the_next_round() -> None:
+    async with a_cluster() as cluster:
+        agent = await cluster.join("a")
+        topic = await cluster.topic()
+        await agent.look()
+        refresh = agent.catalog.refresh
+
+        async def grown_since() -> None:
+            await refresh()
+            await cluster.store.grow_topic(topic, 13)
+
+        agent.catalog.refresh = grown_since  # type: ignore[method-assign]
+        await agent.look()
+        assert agent.numbers == ALL
+
+        await agent.look()
+        assert agent.numbers == ALL | {12}
+
+
 async def test_agents_that_come_together_share_without_any_transfer() -> None:
     async with a_cluster() as cluster:
         agents = [await cluster.join(name) for name in "abc"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from streamhouse.metadata.checks import check_config_text, check_count, check_text
+from streamhouse.metadata.checks import check_config_text, check_count, check_growth, check_text
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.model.errors import AlreadyExists, NotFound
 from streamhouse.model.topic import Topic
@@ -39,13 +40,7 @@ class PostgresTopics:
                 if taken is None:
                     raise AlreadyExists(f"topic {name!r} exists")
                 return _to_topic(taken)  # an earlier try of this call
-            await connection.execute(
-                "INSERT INTO partitions (topic_id, partition_id, topic)"
-                " SELECT $1, partition_id, $2 FROM generate_series(0, $3 - 1) AS partition_id",
-                topic_id,
-                name,
-                partition_count,
-            )
+            await _add_partitions(connection, topic_id, name, range(partition_count))
             return _to_topic(created)
 
         return await self._database.transact(work)
@@ -69,6 +64,25 @@ class PostgresTopics:
             if row is None:
                 raise NotFound(f"no topic {topic_id}")
             return _to_topic(row)
+
+        return await self._database.transact(work)
+
+    async def grow_topic(self, topic: Topic, partition_count: int) -> Topic:
+        check_growth(topic, partition_count)
+
+        async def work(connection: Connection) -> Topic:
+            row = await connection.fetchrow(f"{_SELECT} WHERE topic_id = $1 FOR UPDATE", topic.topic_id)
+            if row is None:
+                raise NotFound(f"no topic {topic.topic_id}")
+            stored = _to_topic(row)
+            if stored != topic:
+                return stored
+            await connection.execute(
+                "UPDATE topics SET partition_count = $1 WHERE topic_id = $2", partition_count, topic.topic_id
+            )
+            added = range(topic.partition_count, partition_count)
+            await _add_partitions(connection, topic.topic_id, topic.name, added)
+            return replace(stored, partition_count=partition_count)
 
         return await self._database.transact(work)
 
@@ -97,6 +111,17 @@ class PostgresTopics:
             await connection.execute("DELETE FROM topics WHERE topic_id = $1", topic_id)
 
         await self._database.transact(work)
+
+
+async def _add_partitions(connection: Connection, topic_id: UUID, name: str, partitions: range) -> None:
+    await connection.execute(
+        "INSERT INTO partitions (topic_id, partition_id, topic)"
+        " SELECT $1, partition_id, $2 FROM generate_series($3::int, $4::int) AS partition_id",
+        topic_id,
+        name,
+        partitions.start,
+        partitions.stop - 1,
+    )
 
 
 def _to_topic(row: Any) -> Topic:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
-from streamhouse.metadata.checks import check_config_text, check_count, check_text
+from streamhouse.metadata.checks import check_config_text, check_count, check_growth, check_text
 from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.model.errors import AlreadyExists, NotFound
@@ -35,10 +36,7 @@ class SqliteTopics:
                 "INSERT INTO topics (name, topic_id, partition_count, config, created_at) VALUES (?, ?, ?, ?, ?)",
                 (name, str(topic_id), partition_count, json.dumps(dict(config)), self._database.now_ms()),
             )
-            connection.executemany(
-                "INSERT INTO partitions (topic_id, partition_id, topic) VALUES (?, ?, ?)",
-                ((str(topic_id), partition, name) for partition in range(partition_count)),
-            )
+            _add_partitions(connection, topic_id, name, range(partition_count))
             return _get_topic(connection, topic_id)
 
         return await self._database.write(work, Change.TOPICS)
@@ -57,6 +55,21 @@ class SqliteTopics:
                 "UPDATE topics SET config = ? WHERE topic_id = ?", (json.dumps(dict(config)), str(topic_id))
             )
             return _get_topic(connection, topic_id)
+
+        return await self._database.write(work, Change.TOPICS)
+
+    async def grow_topic(self, topic: Topic, partition_count: int) -> Topic:
+        check_growth(topic, partition_count)
+
+        def work(connection: sqlite3.Connection) -> Topic:
+            stored = _get_topic(connection, topic.topic_id)
+            if stored != topic:
+                return stored
+            connection.execute(
+                "UPDATE topics SET partition_count = ? WHERE topic_id = ?", (partition_count, str(topic.topic_id))
+            )
+            _add_partitions(connection, topic.topic_id, topic.name, range(topic.partition_count, partition_count))
+            return replace(stored, partition_count=partition_count)
 
         return await self._database.write(work, Change.TOPICS)
 
@@ -85,6 +98,13 @@ def _get_topic(connection: sqlite3.Connection, topic_id: UUID) -> Topic:
     if topic is None:
         raise NotFound(f"no topic {topic_id}")
     return topic
+
+
+def _add_partitions(connection: sqlite3.Connection, topic_id: UUID, name: str, partitions: range) -> None:
+    connection.executemany(
+        "INSERT INTO partitions (topic_id, partition_id, topic) VALUES (?, ?, ?)",
+        ((str(topic_id), partition, name) for partition in partitions),
+    )
 
 
 def _to_topic(row: tuple[str, str, int, str, int]) -> Topic:

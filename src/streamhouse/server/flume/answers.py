@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from streamhouse.broker.records import RecordDoor
 from streamhouse.client.groups_admin import GroupPartition
-from streamhouse.model.errors import NotFound, StreamHouseError
+from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.flume.errors import code_of
 from streamhouse.server.flume.fetch import answer_fetch
 from streamhouse.server.flume.groups import Memberships
@@ -60,9 +60,7 @@ async def _offset_commit(door: Door, request: messages.OffsetCommitRequest) -> b
 
 
 async def _commit(door: Door, request: messages.OffsetCommitRequest) -> None:
-    topic = await door.records.topic(request.topic)
-    if not 0 <= request.partition < topic.partition_count:
-        raise NotFound(f"{topic.name} has no partition {request.partition}")
+    topic = await door.records.topic(request.topic, request.partition)
     await door.memberships.commit(request.group_id, GroupPartition(topic.name, request.partition), request.offset)
 
 

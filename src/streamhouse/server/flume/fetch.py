@@ -31,7 +31,7 @@ async def answer_fetch(records: RecordDoor, request: FetchRequest, largest_bytes
 
 
 async def _read(records: RecordDoor, request: FetchRequest, max_bytes: int) -> list[FetchRecord]:
-    topic = await records.topic(request.topic)
+    topic = await records.topic(request.topic, request.partition)
     offset = request.offset
     if offset == EARLIEST:
         offset = (await records.offset_at(topic, request.partition, OLDEST_RECORD)).log_start_offset

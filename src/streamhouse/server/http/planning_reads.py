@@ -58,7 +58,7 @@ class _PlanningReads:
 
     async def offsets(self, asked: api.OffsetsRequest, _: Request) -> api.OffsetsAnswer:
         questions = [
-            (await self._planner.topic(question.topic), question.partition, question.timestamp_ms)
+            (await self._planner.topic(question.topic, question.partition), question.partition, question.timestamp_ms)
             for question in asked.questions
         ]
         return api.OffsetsAnswer(offsets=await self._planner.offsets_at(questions))
@@ -66,7 +66,7 @@ class _PlanningReads:
     async def ranges(self, asked: api.RangesRequest, request: Request) -> api.RangesAnswer:
         slices = [
             LogSlice(
-                topic=await self._planner.topic(question.topic),
+                topic=await self._planner.topic(question.topic, question.partition),
                 partition=question.partition,
                 start=question.start,
                 end=question.end,
@@ -85,7 +85,7 @@ class _PlanningReads:
         return dict(zip(keys, await self._context.urls.sign("GET", keys, request), strict=True))
 
     async def segments(self, asked: api.SegmentsRequest, _: Request) -> api.SegmentsAnswer:
-        topic = await self._planner.topic(asked.topic)
+        topic = await self._planner.topic(asked.topic, asked.partition)
         log = await self._planner.stored_log(topic, asked.partition)
         return api.SegmentsAnswer(
             topic_id=topic.topic_id,
@@ -111,7 +111,7 @@ class _PlanningReads:
     async def tail(self, asked: api.TailRequest, _: Request) -> bytes:
         if asked.start < 0 or asked.max_bytes < 0:
             raise InvalidInput(f"{asked.max_bytes} bytes from offset {asked.start} on cannot be asked for")
-        topic = await self._planner.topic(asked.topic)
+        topic = await self._planner.topic(asked.topic, asked.partition)
         fetched = await self._context.forwarder.fetch(
             topic, asked.partition, asked.start, max_bytes=min(asked.max_bytes, _LARGEST_TAIL_BYTES)
         )

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from streamhouse.client.peer import NewSegment
-from streamhouse.model.errors import InvalidInput, NotFound
+from streamhouse.model.errors import InvalidInput
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.http.context import PlanningContext
 from streamhouse.wire.http import planning as api
@@ -32,16 +32,14 @@ class _SegmentChanges:
         self._context = context
 
     async def replace(self, asked: api.ReplaceRequest, _: Request) -> None:
-        topic = await self._context.planner.topic(asked.topic)
+        topic = await self._context.planner.topic(asked.topic, asked.partition)
         added = [_new_segment(segment) for segment in asked.added]
         await self._context.forwarder.replace_segments(topic, asked.partition, asked.commit_id, asked.removed, added)
 
     async def pin(self, asked: api.PinRequest, _: Request) -> None:
         offsets: dict[TopicPartition, int] = {}
         for pinned in asked.offsets:
-            topic = await self._context.planner.topic(pinned.topic)
-            if not 0 <= pinned.partition < topic.partition_count:
-                raise NotFound(f"there is no partition {pinned.partition} of {topic.name}")
+            topic = await self._context.planner.topic(pinned.topic, pinned.partition)
             partition = TopicPartition(topic.topic_id, pinned.partition)
             if partition in offsets:
                 raise InvalidInput(f"{topic.name}/{pinned.partition} is pinned twice")

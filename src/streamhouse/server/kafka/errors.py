@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from streamhouse.model import errors
-from streamhouse.server.kafka.refusals import InvalidAcks, InvalidPartitions, UnknownLeaderEpoch, UnknownTopicId
+from streamhouse.server.kafka.refusals import (
+    InvalidAcks,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+)
 from streamhouse.wire.kafka.codes import ErrorCode
 
 # Most specific first: the first class that an error belongs to decides.
 _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (InvalidAcks, ErrorCode.INVALID_REQUIRED_ACKS),
-    (InvalidPartitions, ErrorCode.INVALID_PARTITIONS),
+    (InvalidReplicaAssignment, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    (InvalidReplicationFactor, ErrorCode.INVALID_REPLICATION_FACTOR),
     (UnknownTopicId, ErrorCode.UNKNOWN_TOPIC_ID),
     (UnknownLeaderEpoch, ErrorCode.UNKNOWN_LEADER_EPOCH),
     (errors.InvalidName, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    (errors.InvalidPartitions, ErrorCode.INVALID_PARTITIONS),
+    (errors.PolicyViolation, ErrorCode.POLICY_VIOLATION),
     (errors.InvalidConfig, ErrorCode.INVALID_CONFIG),
     (errors.MalformedRequest, ErrorCode.INVALID_REQUEST),
     (errors.CorruptBatch, ErrorCode.CORRUPT_MESSAGE),

@@ -9,7 +9,11 @@ class InvalidAcks(InvalidInput):
     pass
 
 
-class InvalidPartitions(InvalidInput):
+class InvalidReplicaAssignment(InvalidInput):
+    pass
+
+
+class InvalidReplicationFactor(InvalidInput):
     pass
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from streamhouse.core.rebuild import (
     EPOCHS_SKIPPED,
@@ -35,6 +36,7 @@ from streamhouse.format.object_keys import (
 from streamhouse.format.topic_descriptor import TopicDescriptor
 from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import MAX_PARTITIONS
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.jobs.bucket import (
     AuditedSegment,
@@ -99,6 +101,7 @@ class _Rebuilder:
         self._missing: list[MissingOffsets] = []
         self._segments: dict[TopicPartition, list[FoundSegment]] = defaultdict(list)
         self._ranges: dict[TopicPartition, list[FoundRange]] = defaultdict(list)
+        self._counts: dict[UUID, int] = {}
         self._wal_objects: dict[str, FoundWalObject] = {}
         self._audits: dict[str, AuditedSegment] = {}
 
@@ -125,19 +128,18 @@ class _Rebuilder:
         return RebuildReport(metadata=metadata, missing=self._missing, damaged=self._damaged, strangers=strangers)
 
     def _look_at(self, descriptors: Sequence[TopicDescriptor]) -> int:
-        """Footers and directories of everything; returns how many objects belong to no described topic."""
-        known = {
-            TopicPartition(descriptor.topic.topic_id, partition)
-            for descriptor in descriptors
-            for partition in range(descriptor.topic.partition_count)
-        }
+        """Footers and directories of everything; returns how many objects belong to no described topic.
+
+        A topic has as many partitions as its descriptor says or its objects show, whichever is more: it may have grown
+        and not been described again before the database was lost."""
+        self._counts = {descriptor.topic.topic_id: descriptor.topic.partition_count for descriptor in descriptors}
         store = self._bucket.open()
         partition_of = {
             info.key: TopicPartition(key.topic_id, key.partition)
             for info in store.list(SEGMENTS_PREFIX)
             if (key := parse_segment_key(info.key)) is not None
         }
-        ours = [key for key, partition in partition_of.items() if partition in known]
+        ours = [key for key, partition in partition_of.items() if self._is_described(partition)]
         for found in self._each("footers", ours, read_footers, _SMALL_READS_AT_ONCE):
             if isinstance(found, Damaged):
                 self._damaged.append(found)
@@ -150,9 +152,14 @@ class _Rebuilder:
                 continue
             self._wal_objects[wal.key] = wal
             for partition, found_range in wal.ranges:
-                if partition in known:
+                if self._is_described(partition):
                     self._ranges[partition].append(found_range)
+        for partition in (*self._segments, *self._ranges):
+            self._counts[partition.topic_id] = max(self._counts[partition.topic_id], partition.partition + 1)
         return len(partition_of) - len(ours)
+
+    def _is_described(self, partition: TopicPartition) -> bool:
+        return partition.topic_id in self._counts and 0 <= partition.partition < MAX_PARTITIONS
 
     def _settle_segments(self) -> None:
         """Until everything chosen was read and is whole."""
@@ -201,7 +208,7 @@ class _Rebuilder:
             config=topic.config,
             partitions=tuple(
                 self._partition(topic.name, TopicPartition(topic.topic_id, number))
-                for number in range(topic.partition_count)
+                for number in range(self._counts[topic.topic_id])
             ),
         )
 

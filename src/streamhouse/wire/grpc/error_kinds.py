@@ -45,6 +45,8 @@ _KINDS: dict[type[errors.StreamHouseError], ErrorKind] = {
     errors.InvalidInput: ErrorKind("invalid-input", Status.INVALID_ARGUMENT),
     errors.InvalidName: ErrorKind("invalid-name", Status.INVALID_ARGUMENT),
     errors.InvalidConfig: ErrorKind("invalid-config", Status.INVALID_ARGUMENT),
+    errors.InvalidPartitions: ErrorKind("invalid-partitions", Status.INVALID_ARGUMENT),
+    errors.PolicyViolation: ErrorKind("policy-violation", Status.FAILED_PRECONDITION),
     errors.MalformedRequest: ErrorKind("malformed-request", Status.INVALID_ARGUMENT),
     errors.CorruptBatch: ErrorKind("corrupt-batch", Status.INVALID_ARGUMENT),
     errors.BatchTooLarge: ErrorKind("batch-too-large", Status.INVALID_ARGUMENT),

@@ -114,6 +114,16 @@ class ConfigureTopicRequest(_message.Message):
     validate_only: bool
     def __init__(self, name: _Optional[str] = ..., set: _Optional[_Mapping[str, str]] = ..., reset: _Optional[_Iterable[str]] = ..., validate_only: _Optional[bool] = ...) -> None: ...
 
+class CreatePartitionsRequest(_message.Message):
+    __slots__ = ("name", "partition_count", "validate_only")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    partition_count: int
+    validate_only: bool
+    def __init__(self, name: _Optional[str] = ..., partition_count: _Optional[int] = ..., validate_only: _Optional[bool] = ...) -> None: ...
+
 class DeleteTopicRequest(_message.Message):
     __slots__ = ("name",)
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -277,20 +287,22 @@ class PartitionPosition(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., position: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
 
 class ConsumeRequest(_message.Message):
-    __slots__ = ("topic", "partitions", "start", "until_end", "max_records", "max_bytes")
+    __slots__ = ("topic", "partitions", "start", "until_end", "max_records", "max_bytes", "follow_added")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     UNTIL_END_FIELD_NUMBER: _ClassVar[int]
     MAX_RECORDS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_ADDED_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionPosition]
     start: Position
     until_end: bool
     max_records: int
     max_bytes: int
-    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[PartitionPosition, _Mapping]]] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., until_end: _Optional[bool] = ..., max_records: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+    follow_added: bool
+    def __init__(self, topic: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[PartitionPosition, _Mapping]]] = ..., start: _Optional[_Union[Position, _Mapping]] = ..., until_end: _Optional[bool] = ..., max_records: _Optional[int] = ..., max_bytes: _Optional[int] = ..., follow_added: _Optional[bool] = ...) -> None: ...
 
 class ConsumeResponse(_message.Message):
     __slots__ = ("partition", "records", "next_offset", "log_start_offset", "high_watermark")

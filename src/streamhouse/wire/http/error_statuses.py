@@ -12,6 +12,8 @@ _STATUSES: dict[type[errors.StreamHouseError], int] = {
     errors.InvalidInput: 400,
     errors.InvalidName: 400,
     errors.InvalidConfig: 400,
+    errors.InvalidPartitions: 400,
+    errors.PolicyViolation: 409,
     errors.MalformedRequest: 400,
     errors.CorruptBatch: 400,
     errors.BatchTooLarge: 413,

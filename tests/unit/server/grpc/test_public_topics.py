@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 
+import grpc
 import pytest
 
 from grpc_parts.calls import Api, api_of
@@ -69,6 +71,38 @@ async def test_configs_are_set_and_reset_and_others_stay(api: Api) -> None:
     assert (await api("Topics.GetTopic", pb.GetTopicRequest(name="configured"))).config == changed.config
 
 
+async def test_a_topic_is_given_more_partitions(api: Api) -> None:
+    await api.create_topic("growing", 2)
+    checked = pb.CreatePartitionsRequest(name="growing", partition_count=3, validate_only=True)
+    assert (await api("Topics.CreatePartitions", checked)).partition_count == 3
+    assert (await api("Topics.GetTopic", pb.GetTopicRequest(name="growing"))).partition_count == 2
+
+    grown = await api("Topics.CreatePartitions", pb.CreatePartitionsRequest(name="growing", partition_count=4))
+
+    assert grown.partition_count == 4
+    await api.produce("growing", [b"one"], partition=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "refusal"),
+    [
+        ("at-most", 2, ("INVALID_ARGUMENT", "invalid-partitions")),
+        ("at-most", 0, ("INVALID_ARGUMENT", "invalid-partitions")),
+        ("at-most", 10_001, ("INVALID_ARGUMENT", "invalid-partitions")),
+        ("at-most", 3, ("FAILED_PRECONDITION", "policy-violation")),
+        ("never-was", 3, ("NOT_FOUND", "not-found")),
+    ],
+)
+async def test_partitions_that_cannot_be_added_are_refused(
+    api: Api, name: str, count: int, refusal: tuple[str, str]
+) -> None:
+    if name != "never-was":
+        with suppress(grpc.RpcError):
+            await api.create_topic(name, 2, streamhouse_partitions_fixed="true")
+    request = pb.CreatePartitionsRequest(name=name, partition_count=count)
+    assert await api.refusal("Topics.CreatePartitions", request) == refusal
+
+
 async def test_a_deleted_topic_is_gone(api: Api) -> None:
     await api.create_topic("short-lived")
 
@@ -105,7 +139,7 @@ async def test_a_name_that_is_none_is_refused_at_the_door(api: Api, name: str) -
     ("request_", "refusal"),
     [
         (pb.CreateTopicRequest(name="twice"), ("ALREADY_EXISTS", "already-exists")),
-        (pb.CreateTopicRequest(name="x", partition_count=2**31), ("INVALID_ARGUMENT", "invalid-input")),
+        (pb.CreateTopicRequest(name="x", partition_count=2**31), ("INVALID_ARGUMENT", "invalid-partitions")),
         (pb.CreateTopicRequest(name="x", config={"retention.ms": "soon"}), ("INVALID_ARGUMENT", "invalid-config")),
         (pb.CreateTopicRequest(name="x", config={"no.such": "1"}), ("INVALID_ARGUMENT", "invalid-config")),
     ],

@@ -181,7 +181,7 @@ def test_a_fault_of_the_nodes_own_is_a_problem_that_tells_nothing_of_its_insides
     def fail(*_: object) -> None:
         raise ValueError("a secret of the node")
 
-    monkeypatch.setattr(type(broker.node.broker.topics), "find", fail)
+    monkeypatch.setattr(type(broker.node.broker.topics), "look_up", fail)
 
     problem = rest.refused(500, "internal", "GET", "topics/orders/messages")
 

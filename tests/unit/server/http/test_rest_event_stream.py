@@ -230,3 +230,26 @@ def test_who_does_not_read_is_hung_up_on_and_others_go_on(impatient: Broker) -> 
 
         assert len(reader.values(24)) == 24
         wait_for_readers(impatient, 1)
+
+
+def test_partitions_that_are_added_are_followed_from_their_beginning(
+    broker: Broker, rest: RestCaller, topic: str
+) -> None:
+    with EventReader(broker.endpoint, topic) as reader:
+        broker.create_partitions(topic, 4)
+        store(rest, topic, "in a new one", partition=3)
+        store(rest, topic, "what a reader wakes up for", partition=0)
+
+        first, second = reader.next_event(), reader.next_event()
+
+    assert (first.data["partition"], first.id) == (0, "0:1,1:0,2:0,3:0")
+    assert (second.data["partition"], second.data["offset"], second.id) == (3, 0, "0:1,1:0,2:0,3:1")
+
+
+def test_who_follows_some_partitions_follows_no_others(broker: Broker, rest: RestCaller, topic: str) -> None:
+    with EventReader(broker.endpoint, topic, "partitions=1") as reader:
+        broker.create_partitions(topic, 3)
+        store(rest, topic, "not asked for", partition=2)
+        store(rest, topic, "asked for", partition=1)
+
+        assert reader.next_event().data["value"] == "asked for"

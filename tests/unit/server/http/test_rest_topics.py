@@ -77,6 +77,34 @@ def test_a_change_sets_what_is_given_and_takes_back_what_is_null(rest: RestCalle
     assert rest.patch(f"topics/{name}", {})["cleanup_policy"] == "compact,delete"
 
 
+def test_a_topic_is_given_more_partitions(broker: Broker, rest: RestCaller) -> None:
+    name = a_name()
+    rest.post("topics", {"name": name, "partition_count": 2}, status=201)
+
+    grown = rest.patch(f"topics/{name}", {"partition_count": 5, "config": {"segment.ms": 7}})
+
+    assert (grown["partition_count"], grown["config"]) == (5, {"segment.ms": "7"})
+    rest.post(f"topics/{name}/records", {"records": [{"value": 1, "partition": 4}]})
+    assert [each["high_watermark"] for each in rest.get(f"topics/{name}/partitions")["partitions"]] == [0, 0, 0, 0, 1]
+    assert rest.patch(f"topics/{name}", {"partition_count": 5}) == grown
+
+
+def test_a_topic_that_cannot_grow_so_is_left_as_it_is(rest: RestCaller) -> None:
+    name = a_name()
+    made = rest.post("topics", {"name": name, "partition_count": 2}, status=201)
+    path = f"topics/{name}"
+    less = {"partition_count": 1, "config": {"segment.ms": 7}}
+    rest.refused(400, "invalid-partitions", "PATCH", path, less)
+    rest.refused(400, "malformed-request", "PATCH", path, {"partition_count": 10_001})
+    rest.refused(400, "invalid-config", "PATCH", path, {"partition_count": 3, "config": {"segment.ms": "soon"}})
+    assert rest.get(path) == made
+    fixed = rest.patch(path, {"config": {"streamhouse.partitions.fixed": "true"}})
+    rest.refused(409, "policy-violation", "PATCH", path, {"partition_count": 3, "retention_ms": 5})
+    assert rest.get(path) == fixed
+    freed = {"partition_count": 3, "config": {"streamhouse.partitions.fixed": None}}
+    assert rest.patch(path, freed)["partition_count"] == 3
+
+
 def test_what_cannot_be_made_is_refused_by_name(rest: RestCaller) -> None:
     name = a_name()
     rest.post("topics", {"name": name}, status=201)

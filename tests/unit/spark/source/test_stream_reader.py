@@ -62,6 +62,40 @@ def test_a_query_starts_where_it_is_told(topic: Topic) -> None:
     assert values(stream.next_batch()) == [b"b", b"c"]
 
 
+@pytest.mark.parametrize("position", ["latest", "earliest"])
+def test_partitions_that_are_added_are_read_from_their_beginning(topic: Topic, position: str) -> None:
+    """Also what was produced before the query heard of them, and also if it is to start at the latest."""
+    stream = topic.stream(startingOffsets=position)
+    topic.produce(b"a")
+    stream.next_batch()
+    topic.broker.create_partitions(topic.name, 4)
+    topic.produce(b"b", b"c", partition=3)
+
+    found: list[tuple[str, int, int, bytes]] = []
+    eventually(lambda: found.extend(stream.next_batch()) or len(found) >= 2, "what is in the new partitions")
+    stream.restart(startingOffsets="latest")
+    topic.produce(b"d", partition=2)
+    topic.produce(b"e", partition=3)
+    found += stream.next_batch()
+
+    assert sorted(found)[-4:] == [
+        (topic.name, 2, 0, b"d"), (topic.name, 3, 0, b"b"), (topic.name, 3, 1, b"c"), (topic.name, 3, 2, b"e"),
+    ]  # fmt: skip
+    assert [value for *_, value in found if value != b"a"] == [b"b", b"c", b"d", b"e"]
+
+
+def test_a_topic_that_grows_before_the_first_micro_batch_is_read_whole(topic: Topic) -> None:
+    stream = topic.stream()
+    start = stream.reader.initialOffset()
+    topic.broker.create_partitions(topic.name, 3)
+    topic.produce(b"new", partition=2)
+
+    found = stream.next_batch()
+
+    assert start == {topic.name: {"0": 0, "1": 0}}
+    assert found == [(topic.name, 2, 0, b"new")]
+
+
 def test_offsets_have_the_shape_that_sparks_kafka_source_keeps(topic: Topic, stream: Stream) -> None:
     topic.produce(b"a", b"b")
     start, end = stream.plan()

@@ -9,6 +9,7 @@ import { button, facts, pageHead, tabs } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { produceRecord } from "./messages/produce.js";
 import { configuration } from "./topic/configuration.js";
+import { addPartitions } from "./topic/growth.js";
 import { partitionTable } from "./topic/partitions.js";
 
 const PERIOD_MS = 3_000;
@@ -18,6 +19,7 @@ export async function render(root, { topic: name }, signal) {
   const partitions = partitionTable(name, signal);
   const kept = h("span");
   const leaderless = h("span");
+  const partitionCount = h("span", {}, count(topic.partition_count));
   replace(
     root,
     pageHead({ title: name, crumbs: [["Topics", to("topics")]], actions: actions(topic) }),
@@ -25,7 +27,7 @@ export async function render(root, { topic: name }, signal) {
       "div",
       { class: "card" },
       facts([
-        ["Partitions", count(topic.partition_count)],
+        ["Partitions", partitionCount],
         ["Records", kept],
         ["Without a leader", leaderless],
         ["Created", time(topic.created_at_ms)],
@@ -36,6 +38,7 @@ export async function render(root, { topic: name }, signal) {
   );
   await every(PERIOD_MS, signal, async () => {
     const rows = await partitions.refresh();
+    partitionCount.textContent = count(rows.length);
     kept.textContent = count(rows.reduce((sum, row) => sum + row.high_watermark - row.log_start_offset, 0));
     const missing = rows.filter((row) => row.leader === null).length;
     leaderless.textContent = count(missing);
@@ -47,6 +50,7 @@ function actions(topic) {
   return [
     h("a", { class: "button primary", href: to("topics", topic.name, "messages") }, "Messages"),
     button("Produce", () => produceRecord(topic.name, topic.partition_count)),
+    button("Add partitions", () => addPartitions(topic.name)),
     button("Delete", () => deleteTopic(topic.name)),
   ];
 }

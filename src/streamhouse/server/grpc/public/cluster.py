@@ -8,7 +8,7 @@ from streamhouse import __version__
 from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_state, waits_for
 from streamhouse.metadata.cluster import AgentRow, Placement, Transfer
 from streamhouse.metadata.store import SegmentRow
-from streamhouse.model.errors import InvalidInput, NotFound
+from streamhouse.model.errors import InvalidInput
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.grpc.calls import unary
@@ -61,9 +61,7 @@ class ClusterService:
         return pb.ListTransfersResponse(transfers=map(_transfer, transfers))
 
     async def _list_segments(self, request: pb.ListSegmentsRequest, _: int) -> pb.ListSegmentsResponse:
-        topic = await self._records.topic(request.topic)
-        if not 0 <= request.partition < topic.partition_count:
-            raise NotFound(f"there is no partition {request.partition} of {topic.name}")
+        topic = await self._records.topic(request.topic, request.partition)
         (rows,) = await self._metadata.load_segments([TopicPartition(topic.topic_id, request.partition)])
         found = [row for row in rows if row.end_offset > request.from_offset]
         page = found[: _page(request.limit)]

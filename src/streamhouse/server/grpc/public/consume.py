@@ -51,29 +51,36 @@ class Consumption:
         self._answers = answers
         # The readers wait here for their turn, each with what it has read and no more.
         self._turn = asyncio.Lock()
+        self._topic: Topic
+        self._limits: AnswerLimits
+        self._follows_added: bool
+        self._followed: int
+        self._readers: asyncio.TaskGroup
 
     async def run(self, request: pb.ConsumeRequest) -> None:
         """For ever, or until the ends that the logs have now."""
-        topic = await self._records.topic(request.topic)
+        _check_count(len({each.partition for each in request.partitions}))
+        highest = max((each.partition for each in request.partitions), default=0)
+        self._topic = topic = await self._records.topic(request.topic, highest)
         wanted = AnswerLimits.of(request.max_records, request.max_bytes)
         readings = await self._start(topic, request)
         share_bytes = max(_LEAST_BYTES, min(wanted.max_bytes, _BUFFER_BYTES // len(readings)))
+        self._limits = replace(wanted, max_bytes=share_bytes)
+        self._follows_added = not request.until_end and (not request.partitions or request.follow_added)
+        # To a client that named some, those beyond them are new: it may have heard nothing of them yet.
+        self._followed = highest + 1 if request.partitions else topic.partition_count
         await self._answers.begin()
         try:
-            async with asyncio.TaskGroup() as readers:
+            async with asyncio.TaskGroup() as self._readers:
                 for reading in readings:
-                    readers.create_task(self._read_on(topic, reading, replace(wanted, max_bytes=share_bytes)))
+                    self._readers.create_task(self._read_on(reading))
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
 
     async def _start(self, topic: Topic, request: pb.ConsumeRequest) -> list[_Reading]:
         asked = {each.partition: each.position for each in request.partitions}
         positions = asked or dict.fromkeys(range(topic.partition_count), request.start)
-        if len(positions) > MAX_PARTITIONS:
-            raise InvalidInput(
-                f"{len(positions)} partitions are too many for one call",
-                hint=f"name up to {MAX_PARTITIONS} of them in each of several calls",
-            )
+        _check_count(len(positions))
         for partition in positions:
             if not 0 <= partition < topic.partition_count:
                 raise NotFound(f"there is no partition {partition} of {topic.name}")
@@ -99,18 +106,32 @@ class Consumption:
             )
         return _Reading(partition, offset, found.high_watermark if until_end else None)
 
-    async def _read_on(self, topic: Topic, reading: _Reading, limits: AnswerLimits) -> None:
+    async def _read_on(self, reading: _Reading) -> None:
         while not reading.is_done:
             read = await self._records.read(
-                topic,
+                self._topic,
                 reading.partition,
                 reading.offset,
-                max_records=limits.max_records,
-                max_bytes=limits.max_bytes,
+                max_records=self._limits.max_records,
+                max_bytes=self._limits.max_bytes,
                 max_wait_ms=_WAIT_MS,
             )
-            await self._send(reading, read, limits.max_bytes)
+            if self._follows_added:
+                self._follow_added()
+            await self._send(reading, read, self._limits.max_bytes)
             reading.offset = read.next_offset
+
+    def _follow_added(self) -> None:
+        """From their beginning."""
+        self._topic = self._records.as_known_now(self._topic)
+        _check_count(self._topic.partition_count)
+        for partition in range(self._followed, self._topic.partition_count):
+            self._readers.create_task(self._read_added(partition))
+        self._followed = self._topic.partition_count
+
+    async def _read_added(self, partition: int) -> None:
+        found = await self._records.offset_at(self._topic, partition, EARLIEST)
+        await self._read_on(_Reading(partition, found.log_start_offset, None))
 
     async def _send(self, reading: _Reading, read: ReadRecords, max_bytes: int) -> None:
         records = read.records
@@ -128,6 +149,14 @@ class Consumption:
                         high_watermark=read.high_watermark,
                     )
                 )
+
+
+def _check_count(partitions: int) -> None:
+    if partitions > MAX_PARTITIONS:
+        raise InvalidInput(
+            f"{partitions} partitions are too many for one call",
+            hint=f"name up to {MAX_PARTITIONS} of them in each of several calls",
+        )
 
 
 def _end(reading: _Reading, read: ReadRecords) -> int:

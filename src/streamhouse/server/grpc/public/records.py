@@ -55,7 +55,7 @@ class RecordsService:
         await Consumption(self._records, answers).run(request)
 
     async def _list_offsets(self, request: pb.ListOffsetsRequest, _: int) -> pb.ListOffsetsResponse:
-        topic = await self._records.topic(request.topic)
+        topic = await self._records.topic(request.topic, max(request.partitions, default=0))
         timestamp_ms = time_of(request.at, LATEST)
         if timestamp_ms is None:
             raise InvalidInput("an offset is no time", hint="ask for a time, or an edge of the log")

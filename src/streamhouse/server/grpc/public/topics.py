@@ -33,6 +33,7 @@ class TopicsService:
                 "ListTopics": unary(pb.ListTopicsRequest, self._list, check=check_question),
                 "GetTopic": unary(pb.GetTopicRequest, self._get, check=check_question),
                 "ConfigureTopic": unary(pb.ConfigureTopicRequest, self._configure, check=check_question),
+                "CreatePartitions": unary(pb.CreatePartitionsRequest, self._create_partitions, check=check_question),
                 "DeleteTopic": unary(pb.DeleteTopicRequest, self._delete, check=check_question),
                 "ListPartitions": unary(pb.ListPartitionsRequest, self._list_partitions, check=check_question),
             },
@@ -63,6 +64,12 @@ class TopicsService:
 
         await self._topics.change_config(topic, change, validate_only=request.validate_only)
         return self._described(self._topics.get(topic.name))
+
+    async def _create_partitions(self, request: pb.CreatePartitionsRequest, _: int) -> pb.Topic:
+        await self._topics.refresh()
+        topic = self._topics.get(request.name)
+        count = request.partition_count
+        return self._described(await self._topics.grow(topic, count, validate_only=request.validate_only))
 
     async def _delete(self, request: pb.DeleteTopicRequest, _: int) -> pb.DeleteTopicResponse:
         await self._topics.delete(await self._records.topic(request.name))

@@ -59,7 +59,7 @@ class Following:
         wanted = filter_of(query)
         topic = await self._door.topic(name)
         positions = await self._positions(topic, query)
-        follower = Follower(self._door, topic, positions, wanted)
+        follower = Follower(self._door, topic, positions, wanted, follows_all=query.partitions is None)
         with self._waiting.place(follower.stop):
             try:
                 yield follower
@@ -90,12 +90,22 @@ class Following:
 
 
 class Follower:
-    def __init__(self, door: RecordDoor, topic: Topic, positions: Mapping[int, int], wanted: RecordFilter) -> None:
+    def __init__(
+        self,
+        door: RecordDoor,
+        topic: Topic,
+        positions: Mapping[int, int],
+        wanted: RecordFilter,
+        *,
+        follows_all: bool,
+    ) -> None:
+        """`follows_all`: partitions that are added are followed as well, from their beginning."""
         self.positions = dict(positions)
         """Where to read on after what `pages` has given."""
         self._door = door
         self._topic = topic
         self._wanted = wanted
+        self._follows_all = follows_all
         self._ready: asyncio.Queue[Page | StreamHouseError | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(_PAGES_READY)
         self._readers = TaskGroup(f"following {topic.name}")
@@ -133,6 +143,7 @@ class Follower:
                 except UnreadableRecords as problem:
                     offset = await self._pass_over(partition, offset, problem)
                     continue
+                self._follow_added()
                 if page is None:
                     offset = await self._nearest(partition, offset)
                 elif page.next_offset > offset:
@@ -142,6 +153,17 @@ class Follower:
                     self._ready.put_nowait(Page(partition, wanted, offset))
         except StreamHouseError as problem:
             self._ready.put_nowait(problem)
+
+    def _follow_added(self) -> None:
+        if not self._follows_all:
+            return
+        topic, known = self._topic, self._door.as_known_now(self._topic)
+        if known.partition_count > MAX_FOLLOWED:
+            raise _too_many(known.partition_count)
+        self._topic = known
+        for partition in range(topic.partition_count, known.partition_count):
+            self.positions[partition] = 0
+            self._readers.start(self._read(partition, 0), str(partition))
 
     async def _next_page(self, partition: int, offset: int) -> ReadRecords | None:
         """None if the offset is not in the log. A partition without a leader will have one, as long as there is the
@@ -185,8 +207,12 @@ def _partitions(topic: Topic, query: FollowQuery) -> list[int]:
         if partitions[-1] >= topic.partition_count:
             raise NotFound(f"there is no partition {partitions[-1]} of {topic.name}")
     if len(partitions) > MAX_FOLLOWED:
-        raise InvalidInput(
-            f"{len(partitions)} partitions are too many to follow at once",
-            hint=f"choose up to {MAX_FOLLOWED} with partitions=0,1,…",
-        )
+        raise _too_many(len(partitions))
     return partitions
+
+
+def _too_many(count: int) -> InvalidInput:
+    return InvalidInput(
+        f"{count} partitions are too many to follow at once",
+        hint=f"choose up to {MAX_FOLLOWED} with partitions=0,1,…",
+    )

@@ -182,7 +182,8 @@ async def _offsets_at(
     """Where all records are older: the end."""
 
     async def ask(partition: GroupPartition) -> int:
-        found = await records.offset_at(await records.topic(partition.topic), partition.partition, timestamp_ms)
+        topic = await records.topic(partition.topic, partition.partition)
+        found = await records.offset_at(topic, partition.partition, timestamp_ms)
         return found.high_watermark if found.offset is None else found.offset
 
     return dict(zip(partitions, await asyncio.gather(*map(ask, partitions)), strict=True))

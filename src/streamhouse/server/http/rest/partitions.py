@@ -133,8 +133,8 @@ class _PartitionRoutes:
 
     async def segments(self, call: Call) -> api.SegmentsAnswer:
         asked: api.SegmentPageQuery = call.query
-        topic = await self._records.topic(call.path["topic"])
         number = call.number("partition")
+        topic = await self._records.topic(call.path["topic"], number)
         log = await self._planner.stored_log(topic, number)
         segments, following = page(
             (row for row in log.segments if row.base_offset > asked.after), asked.limit, lambda row: row.base_offset

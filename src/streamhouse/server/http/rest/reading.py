@@ -62,7 +62,7 @@ class _Reading:
     async def read(self, call: Call) -> RecordsAnswer:
         query: RecordsQuery = call.query
         partition = call.number("partition")
-        topic = await self._door.topic(call.path["topic"])
+        topic = await self._door.topic(call.path["topic"], partition)
         offset = await self._start(topic, partition, query)
         if query.max_wait_ms == 0:
             page = await self._page(topic, partition, offset, query, 0)

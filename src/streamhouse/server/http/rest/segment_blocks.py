@@ -41,8 +41,8 @@ _EXAMPLE = api.OpenedSegment(
 def add_segment_blocks(rest: Rest, context: DoorContext) -> None:
     async def opened(call: Call) -> api.OpenedSegment:
         asked: api.BlockPageQuery = call.query
-        topic = await context.records.topic(call.path["topic"])
         number = call.number("partition")
+        topic = await context.records.topic(call.path["topic"], number)
         found = await context.planner.opened_segment(
             topic, number, call.number("base_offset"), asked.after + 1, asked.limit
         )

@@ -8,8 +8,16 @@ from uuid import UUID
 from msgspec import UNSET
 
 from streamhouse.broker.topics import Topics
-from streamhouse.model.errors import AlreadyExists, InvalidConfig, InvalidInput, InvalidName, NotFound
-from streamhouse.model.topic import CONFIG_KEYS, Topic, unknown_config
+from streamhouse.model.errors import (
+    AlreadyExists,
+    InvalidConfig,
+    InvalidInput,
+    InvalidName,
+    InvalidPartitions,
+    NotFound,
+    PolicyViolation,
+)
+from streamhouse.model.topic import CONFIG_KEYS, PARTITIONS_FIXED, Topic, unknown_config
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.registry import API, Call, Rest
@@ -72,13 +80,13 @@ def add_topics(rest: Rest, context: DoorContext) -> None:
         "PATCH",
         one,
         topics.change,
-        summary="Change a topic's configuration",
+        summary="Change a topic's configuration, or add partitions",
         tag=TAG,
         body=api.TopicChange,
         body_example=api.TopicChange(retention_ms=None, config={"segment.ms": 10_000}),
         answer=api.TopicAnswer,
         answer_example=EXAMPLE,
-        errors=(InvalidConfig, NotFound),
+        errors=(InvalidConfig, InvalidPartitions, PolicyViolation, NotFound),
     )
     rest.route("DELETE", one, topics.delete, summary="Delete a topic and its records", tag=TAG, errors=(NotFound,))
 
@@ -117,7 +125,14 @@ class _TopicRoutes:
             {name: value for name, value in short.items() if value is not UNSET},
         )
         topic = await self._find(call)
-        await self._topics.change_config(topic, lambda config: _changed(config, changes))
+        wanted = asked.partition_count
+        grows = wanted is not None and wanted != topic.partition_count
+        if wanted is not None and grows and PARTITIONS_FIXED not in changes:
+            await self._topics.grow(topic, wanted, validate_only=True)  # what is refused changes nothing at all
+        if changes or not grows:
+            await self._topics.change_config(topic, lambda config: _changed(config, changes))
+        if wanted is not None and grows:
+            await self._topics.grow(topic, wanted)
         return self._answer(self._topics.get(topic.name))
 
     async def delete(self, call: Call) -> None:

@@ -7,11 +7,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from streamhouse.model.errors import InvalidInput, StreamHouseError
+from streamhouse.model.errors import InvalidInput, InvalidPartitions, StreamHouseError
 from streamhouse.model.topic import MAX_PARTITIONS, Topic
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
-from streamhouse.server.kafka.refusals import InvalidPartitions
 from streamhouse.wire.kafka.messages import create_topics as messages
 from streamhouse.wire.kafka.messages.create_topics import (
     CreatableTopic,

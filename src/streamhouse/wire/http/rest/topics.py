@@ -42,9 +42,10 @@ class NewTopic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TopicChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is given is set, null goes back to the node's default, what is left out stays. The number of partitions
-    cannot be changed."""
+    """What is given is set, null goes back to the node's default, what is left out stays. The number of partitions can
+    only grow, and not where the config streamhouse.partitions.fixed is true."""
 
+    partition_count: PartitionCount | None = None
     retention_ms: RetentionMs | UnsetType | None = UNSET
     cleanup_policy: CleanupPolicy | UnsetType | None = UNSET
     config: dict[str, ConfigValue | None] = {}
