@@ -76,6 +76,26 @@ async def test_a_finished_batch_is_done_for_ever(metadata: MetadataStore) -> Non
     assert again.manifest_key == new_batch().manifest_key
 
 
+async def test_a_batch_that_failed_is_nobodys_to_finish(metadata: MetadataStore) -> None:
+    begun = await metadata.begin_sink_batch(new_batch())
+    assert not begun.has_failed
+    await metadata.fail_sink_batch(SINK, 0)
+
+    again = await metadata.begin_sink_batch(new_batch(attempt="b"))
+    assert (again.is_done, again.has_failed) == (True, True)
+    assert await metadata.claim_sink_batches(0, 10) == []
+    assert await metadata.abandon_staged_objects(SINK, 0, ["staging/x"])
+
+
+async def test_what_is_done_cannot_fail(metadata: MetadataStore) -> None:
+    await done(metadata, 0)
+    await metadata.fail_sink_batch(SINK, 0)
+
+    batch = await metadata.find_sink_batch(SINK, 0)
+    assert batch is not None
+    assert not batch.has_failed
+
+
 async def test_each_batch_of_a_sink_has_the_next_epoch_of_one_producer(metadata: MetadataStore) -> None:
     batches = [await done(metadata, number) for number in range(3)]
     assert {batch.producer_id for batch in batches} == {batches[0].producer_id}

@@ -39,6 +39,7 @@ class StoringNode:
             topics=self.running.topics,
             groups=None,  # type: ignore[arg-type]
             nodes=None,  # type: ignore[arg-type] # not asked
+            configs=None,  # type: ignore[arg-type]
         )
         self.local = LocalPeer(
             broker,

@@ -18,7 +18,14 @@ from streamhouse.broker.sequenced_append import SequencedAppend
 from streamhouse.broker.staged_batches import StagedBatches
 from streamhouse.broker.topics import Topics
 from streamhouse.core.producer_state import EXPIRY_MS
-from streamhouse.format.object_keys import StagingKey, manifest_key, parse_staging_key, staging_prefix
+from streamhouse.format.object_keys import (
+    StagingKey,
+    manifest_key,
+    manifest_unique,
+    parse_staged_object_key,
+    parse_staging_key,
+    staging_prefix,
+)
 from streamhouse.format.staging import (
     Manifest,
     StagedObject,
@@ -31,6 +38,7 @@ from streamhouse.metadata.sinks import NewSinkBatch, SinkBatch, SinkStore
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import (
     AlreadyExists,
+    CorruptData,
     InvalidInput,
     NotFound,
     OutcomeUnknown,
@@ -52,6 +60,9 @@ _KEEP_CLAIM_MS = 5_000
 # Callers ask again; an answer that takes longer than this may not find its way back.
 _LONGEST_ANSWER_MS = 20_000
 _PARTITIONS_AT_ONCE = 16
+# What was read once as garbage may have been damaged on its way.
+_READS = 2
+_KEYS_BYTES = 4
 # After that, leaders may have forgotten what they have of a producer's batches.
 _LONGEST_PAUSE_MS = EXPIRY_MS // 2
 
@@ -86,14 +97,18 @@ class Adoption:
         """Append what was staged, or what an earlier try of the batch has staged if that got further, and return when
         it is durable. After a while OutcomeUnknown says that it is still under way: ask again."""
         check_sink_id(sink_id)
-        own_manifest = manifest_key(sink_id, batch_id, _identity(staged))
         batch = await self._sinks.find_sink_batch(sink_id, batch_id)
         if batch is None:
-            batch = await self._begin(own_manifest, sink_id, batch_id, staged)
+            batch = await self._begin(sink_id, batch_id, staged)
+        if batch.has_failed:
+            raise InvalidInput(
+                f"batch {batch_id} of sink {sink_id!r} was given up: what was staged for it cannot become records",
+                hint="compare the topic with the source, and write what is missing with another sinkId",
+            )
         if not batch.is_done:
             await self._finish_soon(batch)
         self._tasks.start(self._clear(sink_id, batch_id), "clear")
-        return Adopted(is_repeat=batch.manifest_key != own_manifest, record_count=batch.record_count)
+        return Adopted(is_repeat=not _is_try(batch.manifest_key, staged), record_count=batch.record_count)
 
     async def abandon(self, keys: Sequence[str]) -> list[str]:
         """Remove staged objects, those that a batch which was begun needs excepted; returns what was removed."""
@@ -129,7 +144,7 @@ class Adoption:
         topics = {name: await self._topics.look_up(name, highest[name]) for name in sorted(highest)}
         sizes = {item.key: item.size_bytes async for item in self._objects.list(staging_prefix(sink_id))}
         for item in staged:
-            if parse_staging_key(item.key) != (sink_id, batch_id):
+            if parse_staged_object_key(item.key) != (sink_id, batch_id):
                 raise InvalidInput(f"{item.key[:300]!r} was not staged for batch {batch_id} of sink {sink_id!r}")
             if item.key not in sizes:
                 raise NotFound(f"there is no staged object {item.key!r}", hint="run the batch again")
@@ -144,7 +159,7 @@ class Adoption:
             objects=list(staged),
         )
 
-    async def _begin(self, key: str, sink_id: str, batch_id: int, staged: Sequence[StagedObject]) -> SinkBatch:
+    async def _begin(self, sink_id: str, batch_id: int, staged: Sequence[StagedObject]) -> SinkBatch:
         try:
             manifest = await self._check(sink_id, batch_id, staged)
         except NotFound:
@@ -153,10 +168,12 @@ class Adoption:
             if batch is None:
                 raise
             return batch
+        content = encode_manifest(manifest)
+        key = manifest_key(sink_id, batch_id, _identity(staged, content))
         try:
-            await self._objects.create(key, [encode_manifest(manifest)])
+            await self._objects.create(key, [content])
         except AlreadyExists:
-            pass  # an earlier call with these very objects
+            pass  # an earlier call with these very objects; whoever reads it compares it with its key
         return await self._sinks.begin_sink_batch(
             NewSinkBatch(
                 sink_id=sink_id,
@@ -197,27 +214,52 @@ class Adoption:
 
     async def _finish(self, batch: SinkBatch) -> None:
         try:
-            await self._append_once(batch)
+            await self._append_or_fail(batch)
         except NotFound:
             # Somebody else has finished it and cleared up.
             latest = await self._sinks.find_sink_batch(batch.sink_id, batch.batch_id)
             if latest is None or not latest.is_done:
                 raise
 
-    async def _append_once(self, batch: SinkBatch) -> None:
+    async def _append_or_fail(self, batch: SinkBatch) -> None:
+        """What nobody will ever be able to finish is given up, so that it is not tried for ever."""
         if batch.age_ms > _LONGEST_PAUSE_MS:
+            await self._sinks.fail_sink_batch(batch.sink_id, batch.batch_id)
             raise SequenceRefused(
                 f"batch {batch.batch_id} of sink {batch.sink_id!r} was begun {batch.age_ms // 3_600_000} hours ago; "
                 "leaders may have forgotten what they have of it",
                 hint="compare the topic with the source, and write what is missing with another sinkId",
             )
+        for _ in range(_READS - 1):
+            try:
+                return await self._append_once(batch)
+            except (CorruptData, InvalidInput) as problem:
+                _log.warning("batch %d of sink %s is read again: %s", batch.batch_id, batch.sink_id, problem)
+        try:
+            await self._append_once(batch)
+        except (CorruptData, InvalidInput) as problem:
+            _log.error("batch %d of sink %s is given up: %s", batch.batch_id, batch.sink_id, problem)
+            await self._sinks.fail_sink_batch(batch.sink_id, batch.batch_id)
+            raise
+
+    async def _append_once(self, batch: SinkBatch) -> None:
         keeping = self._tasks.start(self._keep_claim(batch), "claim")
         try:
-            manifest = decode_manifest(await self._objects.get(batch.manifest_key))
-            await self._append(batch, manifest)
+            await self._append(batch, await self._read_manifest(batch))
         finally:
             keeping.cancel()
         await self._sinks.finish_sink_batch(batch.sink_id, batch.batch_id)
+
+    async def _read_manifest(self, batch: SinkBatch) -> Manifest:
+        """As a node has written it, which its key in the row tells."""
+        content = await self._objects.get(batch.manifest_key)
+        manifest = decode_manifest(content)
+        identities = (_identity(manifest.objects, content), _identity_of_keys(manifest.objects))
+        owner = (batch.sink_id, batch.batch_id)
+        is_own = all(parse_staged_object_key(item.key) == owner for item in manifest.objects)
+        if manifest_unique(batch.manifest_key) not in identities or not is_own:
+            raise CorruptData(f"{batch.manifest_key!r} is not what a node has written there")
+        return manifest
 
     async def _keep_claim(self, batch: SinkBatch) -> None:
         while True:
@@ -297,6 +339,17 @@ def _check_run(run: StagedRun, topic: Topic, key: str, size_bytes: int) -> None:
         raise InvalidInput(f"bytes [{run.start_byte}, {run.end_byte}) of {key!r} are not a run of record batches")
 
 
-def _identity(staged: Sequence[StagedObject]) -> UUID:
-    """The same for the same objects, so that a call that was repeated is told from another try of the batch."""
+def _identity(staged: Sequence[StagedObject], manifest: bytes) -> UUID:
+    """What a manifest's key says of it: which objects it names, so that a call that was repeated is told from another
+    try of the batch; and its content, so that nobody can put another in its place."""
+    return UUID(bytes=_identity_of_keys(staged).bytes[:_KEYS_BYTES] + sha256(manifest).digest()[: 16 - _KEYS_BYTES])
+
+
+def _identity_of_keys(staged: Sequence[StagedObject]) -> UUID:
+    """All that the key of a manifest said in earlier versions."""
     return UUID(bytes=sha256("\n".join(item.key for item in staged).encode("utf-8", "replace")).digest()[:16])
+
+
+def _is_try(key: str, staged: Sequence[StagedObject]) -> bool:
+    """Whether the manifest with that key names these objects."""
+    return manifest_unique(key).bytes[:_KEYS_BYTES] == _identity_of_keys(staged).bytes[:_KEYS_BYTES]

@@ -53,17 +53,23 @@ class SinkUpkeep:
             await self._attempt(partial(self._adoption.resume, batch))
 
     async def remove_abandoned(self) -> None:
-        """Objects of tries that never became a batch: of tasks that failed, and of drivers that died."""
+        """Objects of tries that never became a batch: of tasks that failed, and of drivers that died. What has another
+        name than sinks give is of no batch."""
         await self._sinks.prune_sink_batches(_KEEP_BATCHES_MS, _KEEP_LAST_BATCH_MS)
         newest_ms = self._clock.now_ms() - STAGING_GRACES * self._garbage_grace_ms
         old: list[str] = []
+        foreign: list[str] = []
         async for item in self._objects.list(STAGING_PREFIX):
-            if item.modified_at_ms <= newest_ms and parse_staging_key(item.key) is not None:
-                old.append(item.key)
+            if item.modified_at_ms <= newest_ms:
+                (foreign if parse_staging_key(item.key) is None else old).append(item.key)
         for start in range(0, len(old), _REMOVED_AT_ONCE):
             removed = await self._adoption.abandon(old[start : start + _REMOVED_AT_ONCE])
             if removed:
                 _log.info("removed %d objects that were staged in vain", len(removed))
+        for start in range(0, len(foreign), _REMOVED_AT_ONCE):
+            await self._objects.delete(foreign[start : start + _REMOVED_AT_ONCE])
+        if foreign:
+            _log.info("removed %d objects below %s that no sink had staged", len(foreign), STAGING_PREFIX)
 
     async def _repeat(self, chore: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         """Runs until cancelled."""

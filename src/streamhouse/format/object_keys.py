@@ -27,6 +27,8 @@ _TOPIC_DESCRIPTOR = re.compile(
     re.ASCII,
 )
 
+_STAGED_SUFFIX = ".stage"
+_MANIFEST_SUFFIX = ".manifest"
 SEGMENTS_PREFIX = "segments/"
 WAL_PREFIX = "wal/"
 STAGING_PREFIX = "staging/"
@@ -115,12 +117,12 @@ def staging_prefix(sink_id: str) -> str:
 
 def staged_object_key(sink_id: str, batch_id: int, task: int, unique: UUID) -> str:
     """A key of its own for every object of every try of a task."""
-    return f"{staging_prefix(sink_id)}{batch_id:020d}-{task:05d}-{unique.hex}.stage"
+    return f"{staging_prefix(sink_id)}{batch_id:020d}-{task:05d}-{unique.hex}{_STAGED_SUFFIX}"
 
 
 def manifest_key(sink_id: str, batch_id: int, unique: UUID) -> str:
     """Of the list of objects that one try brings."""
-    return f"{staging_prefix(sink_id)}{batch_id:020d}-{unique.hex}.manifest"
+    return f"{staging_prefix(sink_id)}{batch_id:020d}-{unique.hex}{_MANIFEST_SUFFIX}"
 
 
 def parse_staging_key(key: str) -> StagingKey | None:
@@ -129,6 +131,16 @@ def parse_staging_key(key: str) -> StagingKey | None:
     if match is None or match["sink"] in (".", "..") or int(match["batch"]) >= 2**63:
         return None
     return StagingKey(match["sink"], int(match["batch"]))
+
+
+def parse_staged_object_key(key: str) -> StagingKey | None:
+    """The sink and batch of what a task stages; None for any other object, also for a manifest, which nodes write."""
+    return parse_staging_key(key) if key.endswith(_STAGED_SUFFIX) else None
+
+
+def manifest_unique(key: str) -> UUID:
+    """The part of a manifest's key that is its own."""
+    return UUID(key.removesuffix(_MANIFEST_SUFFIX).rpartition("-")[2])
 
 
 def topic_descriptor_prefix(topic_id: UUID) -> str:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+FAILED = -1
+"""The number of records of a batch that nobody can finish."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSinkBatch:
@@ -24,7 +27,8 @@ class NewSinkBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkBatch:
-    """A batch that was begun; manifest and count are those of the try that began it. `age_ms` is since then.
+    """A batch that was begun; manifest and count are those of the try that began it. `age_ms` is since then. One that
+    has failed is done as well, in that nobody works on it any more.
 
     No other batch, of this sink or another, is written with this producer id and epoch."""
 
@@ -36,6 +40,10 @@ class SinkBatch:
     producer_epoch: int
     age_ms: int
     is_done: bool
+
+    @property
+    def has_failed(self) -> bool:
+        return self.record_count == FAILED
 
 
 class SinkStore(Protocol):
@@ -57,6 +65,9 @@ class SinkStore(Protocol):
 
     async def finish_sink_batch(self, sink_id: str, batch_id: int) -> None:
         """It is done, now or by an earlier call."""
+
+    async def fail_sink_batch(self, sink_id: str, batch_id: int) -> None:
+        """It will never be done, whoever tries; unless it is already."""
 
     async def abandon_staged_objects(self, sink_id: str, batch_id: int, object_keys: Sequence[str]) -> bool:
         """Whether these objects of a batch may be removed: not if it is begun and not done. If so, no later try can

@@ -6,6 +6,7 @@ import asyncio
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from log_parts.engines import finishes
 from sink_parts.nodes import GARBAGE_GRACE_MS, Adopting, Leaders, adopting
@@ -13,9 +14,10 @@ from sink_parts.staging import SINK, stage
 from streamhouse.broker.adoption import CLAIM_MS, Adoption
 from streamhouse.broker.sink_upkeep import STAGING_GRACES
 from streamhouse.format.object_keys import staged_object_key
-from streamhouse.format.staging import StagedObject, StagedRun
+from streamhouse.format.staging import StagedObject, StagedRun, decode_manifest, encode_manifest
 from streamhouse.model.errors import (
     CorruptBatch,
+    CorruptData,
     InvalidInput,
     MetadataUnavailable,
     NotFound,
@@ -276,6 +278,55 @@ async def test_staged_bytes_that_were_damaged_are_not_stored() -> None:
         assert await cluster.values() == []
 
 
+async def test_garbage_is_given_up_and_does_not_hold_up_others() -> None:
+    """Many a batch of it: each would be tried again every few seconds, before those that can be finished."""
+    async with adopting() as cluster:
+        node = cluster.node()
+        for number in range(6):
+            rubbish = staged_object_key("rubbish", number, 0, new_uuid())
+            await cluster.bench.objects.create(rubbish, [bytes(200)])
+            run = StagedRun(topic="orders", partition=0, start_byte=0, end_byte=200, record_count=1)
+            with pytest.raises(CorruptData):
+                await node.adopt("rubbish", number, [StagedObject(key=rubbish, runs=[run])])
+            with pytest.raises(InvalidInput, match="given up"):
+                await node.adopt("rubbish", number, [StagedObject(key=rubbish, runs=[run])])
+        with pytest.raises(Unavailable):
+            await cluster.node(Leaders(cluster.storing, breaks_after=4)).adopt(SINK, 0, await two_tasks(cluster))
+        cluster.bench.clock.jump(CLAIM_MS)
+        await cluster.upkeep(node).finish_left_batches()
+        await assert_once(cluster)
+        assert await cluster.bench.metadata.claim_sink_batches(0, 10) == []
+
+
+def _is_staged(key: str) -> bool:
+    return key.endswith(".stage")
+
+
+async def test_what_was_damaged_on_its_way_is_read_again() -> None:
+    async with adopting() as cluster:
+        staged = await two_tasks(cluster)
+        cluster.bench.objects.fail(Operation.READ, matches=_is_staged, error=lambda: CorruptData("too short"))
+        await cluster.node().adopt(SINK, 0, staged)
+        await assert_once(cluster)
+
+
+@pytest.mark.parametrize("names", ["another sink's object", "another topic"])
+async def test_a_manifest_that_no_node_has_written_is_not_followed(names: str) -> None:
+    async with adopting() as cluster:
+        secret = await stage(cluster.bench.objects, {("orders", 1): [[b"secret"]]}, sink_id="other")
+        staged = await stage(cluster.bench.objects, {("orders", 0): [[b"x"]]})
+        with pytest.raises(Unavailable):
+            await cluster.node(Leaders(cluster.storing, breaks_after=0)).adopt(SINK, 0, [staged])
+        (key,) = [key for key in await cluster.staged() if key.endswith(".manifest")]
+        manifest = decode_manifest(await cluster.bench.inner.get(key))
+        forged = replace(manifest, topics={}) if names == "another topic" else replace(manifest, objects=[secret])
+        await cluster.bench.inner.delete([key])
+        await cluster.bench.inner.create(key, [encode_manifest(forged)])
+        with pytest.raises(CorruptData, match="not what a node has written"):
+            await cluster.node().adopt(SINK, 0, [staged])
+        assert await cluster.values(0) == await cluster.values(1) == []
+
+
 async def test_batches_larger_than_a_read_are_put_together() -> None:
     async with adopting() as cluster:
         large = [[bytes([65 + number]) * 700_000] for number in range(7)]
@@ -306,6 +357,8 @@ async def test_a_batch_that_lay_for_longer_than_leaders_remember_is_not_guessed_
         cluster.bench.clock.jump(13 * 3_600_000)
         before = await cluster.values()
         with pytest.raises(SequenceRefused, match="13 hours"):
+            await cluster.node().adopt(SINK, 0, staged)
+        with pytest.raises(InvalidInput, match="given up"):
             await cluster.node().adopt(SINK, 0, staged)
         assert await cluster.values() == before
 
@@ -349,7 +402,10 @@ async def test_objects_that_nobody_adopts_are_removed_when_they_are_old() -> Non
         assert len(await cluster.staged()) == 3
         cluster.bench.clock.jump(STAGING_GRACES * GARBAGE_GRACE_MS // 2)
         await upkeep.remove_abandoned()
-        assert await cluster.staged() == ["staging/notes.txt"]
+        assert await cluster.staged() == ["staging/notes.txt"], "younger, and of nobody"
+        cluster.bench.clock.jump(STAGING_GRACES * GARBAGE_GRACE_MS // 2)
+        await upkeep.remove_abandoned()
+        assert await cluster.staged() == []
 
 
 async def test_old_objects_of_a_batch_that_was_begun_stay() -> None:

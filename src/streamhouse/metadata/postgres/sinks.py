@@ -17,7 +17,7 @@ from streamhouse.metadata.sink_batches import (
     forgotten,
     needs_new_producer,
 )
-from streamhouse.metadata.sinks import NewSinkBatch, SinkBatch
+from streamhouse.metadata.sinks import FAILED, NewSinkBatch, SinkBatch
 
 # Any number, as long as every version of this code uses the same and nothing else does.
 _LOCK_SPACE = 0x53_49_4E_4B
@@ -40,6 +40,10 @@ _CLAIM = """
 """
 _KEEP = "UPDATE sink_batches SET claimed_at = now_ms() WHERE sink_id = $1 AND batch_id = $2 AND done_at IS NULL"
 _FINISH = "UPDATE sink_batches SET done_at = now_ms() WHERE sink_id = $1 AND batch_id = $2 AND done_at IS NULL"
+_FAIL = """
+    UPDATE sink_batches SET done_at = now_ms(), record_count = $3
+    WHERE sink_id = $1 AND batch_id = $2 AND done_at IS NULL
+"""
 _FIND_ABANDONED = "SELECT object_key FROM abandoned_objects WHERE object_key = ANY($1::text[]) LIMIT 1"
 _ABANDON = """
     INSERT INTO abandoned_objects (object_key, abandoned_at)
@@ -117,6 +121,9 @@ class PostgresSinks:
 
     async def finish_sink_batch(self, sink_id: str, batch_id: int) -> None:
         await self._database.transact(lambda connection: connection.execute(_FINISH, sink_id, batch_id))
+
+    async def fail_sink_batch(self, sink_id: str, batch_id: int) -> None:
+        await self._database.transact(lambda connection: connection.execute(_FAIL, sink_id, batch_id, FAILED))
 
     async def abandon_staged_objects(self, sink_id: str, batch_id: int, object_keys: Sequence[str]) -> bool:
         check_sink(sink_id, batch_id)

@@ -15,7 +15,7 @@ from streamhouse.metadata.sink_batches import (
     forgotten,
     needs_new_producer,
 )
-from streamhouse.metadata.sinks import NewSinkBatch, SinkBatch
+from streamhouse.metadata.sinks import FAILED, NewSinkBatch, SinkBatch
 from streamhouse.metadata.sqlite.database import Database
 
 _SELECT = """
@@ -25,6 +25,9 @@ _SELECT = """
 _FIND = f"{_SELECT} WHERE sink_id = ? AND batch_id = ?"
 _FIND_IDLE = f"{_SELECT} WHERE done_at IS NULL AND claimed_at <= ? ORDER BY claimed_at LIMIT ?"
 _CLAIM = "UPDATE sink_batches SET claimed_at = ? WHERE sink_id = ? AND batch_id = ? AND done_at IS NULL"
+_FAIL = """
+    UPDATE sink_batches SET done_at = ?, record_count = ? WHERE sink_id = ? AND batch_id = ? AND done_at IS NULL
+"""
 _STORE_SINK = """
     INSERT INTO sinks (sink_id, producer_id, producer_epoch, used_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (sink_id) DO UPDATE SET
@@ -91,6 +94,12 @@ class SqliteSinks:
                 "UPDATE sink_batches SET done_at = ? WHERE sink_id = ? AND batch_id = ? AND done_at IS NULL",
                 (self._database.now_ms(), sink_id, batch_id),
             )
+
+        await self._database.write(work)
+
+    async def fail_sink_batch(self, sink_id: str, batch_id: int) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_FAIL, (self._database.now_ms(), FAILED, sink_id, batch_id))
 
         await self._database.write(work)
 

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from streamhouse.format.object_keys import SEGMENTS_PREFIX, STAGING_PREFIX
-from streamhouse.model.errors import NotFound, OffsetOutOfRange
+from streamhouse.format.object_keys import SEGMENTS_PREFIX, STAGING_PREFIX, parse_staged_object_key
+from streamhouse.model.errors import InvalidInput, NotFound, OffsetOutOfRange
 from streamhouse.objects.checks import check_key
 from streamhouse.server.http.calls import BYTES
 from streamhouse.server.http.context import PlanningContext
@@ -48,8 +48,10 @@ class _PlanningObjects:
             yield await self._objects.get_range(key, position, min(position + _CHUNK_BYTES, end))
 
     async def write(self, request: Request) -> Response:
-        """Of staging objects alone; AlreadyExists if the key is taken."""
+        """Of what a sink's tasks stage alone; AlreadyExists if the key is taken."""
         key = _key(request, STAGING_PREFIX)
+        if parse_staged_object_key(key) is None:
+            raise InvalidInput(f"{key[:300]!r} is not the key of a staged object")
         async with self._context.calls.body(request) as parts:
             await self._objects.create(key, parts)
         return Response(status_code=201)

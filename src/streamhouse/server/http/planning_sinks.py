@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.routing import Route
 
-from streamhouse.format.object_keys import parse_staging_key
+from streamhouse.format.object_keys import parse_staged_object_key
 from streamhouse.format.staging import StagedObject, StagedRun
 from streamhouse.model.errors import InvalidInput
 from streamhouse.server.http.context import PlanningContext
@@ -29,7 +29,7 @@ class _PlanningSinks:
 
     async def stage(self, message: api.StageRequest, request: Request) -> api.StageAnswer:
         for key in message.keys:
-            if parse_staging_key(key) is None:
+            if parse_staged_object_key(key) is None:
                 raise InvalidInput(f"{key[:300]!r} is not the key of a staged object")
         return api.StageAnswer(urls=await self._urls.sign("PUT", message.keys, request))
 

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -16,6 +17,7 @@ from node.wait import eventually
 from planning_parts.reading import plan, read_plan
 from services.seaweed import S3Bucket
 from streamhouse.client.planning import PlanningClient
+from streamhouse.format.object_keys import manifest_key, staged_object_key
 from streamhouse.testing import Broker
 from streamhouse.wire.http import planning as api
 
@@ -96,14 +98,26 @@ def test_only_segments_are_read(broker: Broker, key: str, status: int) -> None:
 
 
 def test_staging_objects_are_written_once(broker: Broker, stored: Callable[[str], bytes]) -> None:
-    assert request(broker, "PUT", "staging/s/1/task.stage", CONTENT)[0] == 201
-    status, content, _ = request(broker, "PUT", "staging/s/1/task.stage", b"other")
+    key = staged_object_key("s", 1, 0, uuid4())
+    assert request(broker, "PUT", key, CONTENT)[0] == 201
+    status, content, _ = request(broker, "PUT", key, b"other")
 
     assert (status, b"already-exists" in content) == (409, True)
-    assert stored("staging/s/1/task.stage") == CONTENT
+    assert stored(key) == CONTENT
 
 
-@pytest.mark.parametrize("key", ["segments/new.strm", "wal/x", "topics/x", "staging", "staging/../segments/x"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "segments/new.strm",
+        "wal/x",
+        "topics/x",
+        "staging",
+        "staging/../segments/x",
+        "staging/any/name.exe",
+        manifest_key("s", 1, uuid4()),
+    ],
+)
 def test_nothing_else_is_written(broker: Broker, key: str) -> None:
     assert request(broker, "PUT", key, b"content")[0] in (400, 404)
 

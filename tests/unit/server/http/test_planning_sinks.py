@@ -9,9 +9,9 @@ import pytest
 
 from log_parts.batches import real
 from streamhouse.client.planning import PlanningClient
-from streamhouse.format.object_keys import staged_object_key
+from streamhouse.format.object_keys import manifest_key, staged_object_key
 from streamhouse.format.records import decode_records
-from streamhouse.model.errors import InvalidInput, NotFound
+from streamhouse.model.errors import InvalidInput, NotFound, StreamHouseError
 from streamhouse.testing import Broker
 from streamhouse.wire.http.planning import AdoptRequest, StagedObject, StagedRun
 
@@ -48,6 +48,33 @@ def test_what_was_abandoned_is_not_adopted(broker: Broker, client: PlanningClien
     with pytest.raises(NotFound, match="run the batch again"):
         client.adopt(AdoptRequest(sink_id="given-up", batch_id=0, objects=[staged]))
     assert values_in(client, "abandoned") == []
+
+
+def test_a_manifest_is_not_for_clients_to_write(broker: Broker, client: PlanningClient) -> None:
+    """It says which bytes of which objects become records, and of which topics."""
+    with pytest.raises(InvalidInput):
+        client.stage([manifest_key("forger", 0, uuid4())])
+    broker.create_topic("forged", 2)
+    staged = stage(client, "forger", "forged", b"a")
+    manifest = StagedObject(key=manifest_key("forger", 0, uuid4()), runs=staged.runs)
+    with pytest.raises(InvalidInput):
+        client.adopt(AdoptRequest(sink_id="forger", batch_id=0, objects=[manifest]))
+    assert values_in(client, "forged") == []
+
+
+def test_garbage_is_given_up_for_good_and_its_caller_is_told(broker: Broker, client: PlanningClient) -> None:
+    broker.create_topic("soiled", 2)
+    key = staged_object_key("messy", 0, 0, uuid4())
+    (url,) = client.stage([key])
+    with urllib.request.urlopen(urllib.request.Request(url, bytes(200), method="PUT")):
+        pass
+    run = StagedRun(topic="soiled", partition=1, start_byte=0, end_byte=200, record_count=1)
+    request = AdoptRequest(sink_id="messy", batch_id=0, objects=[StagedObject(key=key, runs=[run])])
+    with pytest.raises(StreamHouseError, match="record batches"):
+        client.adopt(request)
+    with pytest.raises(InvalidInput, match="given up"):
+        client.adopt(request)
+    assert values_in(client, "soiled") == []
 
 
 @pytest.mark.parametrize("key", ["segments/x", "staging/x", "staging/../x", "wal/x"])
