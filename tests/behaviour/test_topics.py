@@ -21,7 +21,7 @@ from behaviour.metadata_stores import (
     segments_of,
 )
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
+from streamhouse.model.errors import AlreadyExists, InvalidInput, InvalidName, NotFound
 from streamhouse.model.names import TopicPartition
 
 HOSTILE_NAMES = ["'; DROP TABLE topics; --", '"; DELETE FROM segments; --', "%s $1 :name ?", "<script>", "naïve ✓ 漢字",
@@ -66,6 +66,22 @@ async def test_of_many_creators_of_one_name_exactly_one_wins(
     (topic,) = await metadata.list_topics()
     assert topic in outcomes
     assert len(await metadata.load_partitions([TopicPartition(topic.topic_id, number) for number in range(4)])) == 4
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("a.b", "a_b"), ("a_b", "a.b"), ("a._c.d", "a_.c_d"), ("_", "."), ("x_", "x.")]
+)
+async def test_names_that_differ_only_in_dots_and_underscores_collide(
+    metadata: MetadataStore, first: str, second: str
+) -> None:
+    topic = await metadata.create_topic(first, uuid4(), 1, {})
+    with pytest.raises(InvalidName, match="collides"):
+        await metadata.create_topic(second, uuid4(), 1, {})
+    with pytest.raises(AlreadyExists):
+        await metadata.create_topic(first, uuid4(), 1, {})
+    assert await metadata.create_topic(first, topic.topic_id, 1, {}) == topic
+    await metadata.create_topic(f"{second}-", uuid4(), 1, {})
+    await metadata.create_topic(first.replace("a", "A").replace("_", "z").replace(".", "z") + "x", uuid4(), 1, {})
 
 
 async def test_topics_are_listed_by_name(metadata: MetadataStore) -> None:

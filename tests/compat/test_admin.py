@@ -149,6 +149,7 @@ def test_validate_only_creates_nothing(admin: AdminClient) -> None:
         (1, {"no.such.config": "1"}, KafkaError.INVALID_CONFIG),
         (1, {"retention.ms": "soon"}, KafkaError.INVALID_CONFIG),
         (1, {"cleanup.policy": "shred"}, KafkaError.INVALID_CONFIG),
+        (1, {"segment.bytes": "2000"}, KafkaError.INVALID_CONFIG),
     ],
 )
 def test_a_topic_that_makes_no_sense_is_refused_by_name(
@@ -159,6 +160,36 @@ def test_a_topic_that_makes_no_sense_is_refused_by_name(
         admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(HUNG_SECONDS)
     assert error_of(failure) == code
     assert name not in admin.list_topics(timeout=HUNG_SECONDS).topics
+
+
+def test_a_replication_factor_of_0_is_refused(admin: AdminClient) -> None:
+    name = unused_name()
+    with pytest.raises(KafkaException) as failure:
+        admin.create_topics([NewTopic(name, 1, 0)])[name].result(HUNG_SECONDS)
+    assert error_of(failure) == KafkaError.INVALID_REPLICATION_FACTOR
+
+
+def test_brokers_that_do_not_exist_cannot_be_assigned(admin: AdminClient) -> None:
+    name = unused_name()
+    with pytest.raises(KafkaException) as failure:
+        admin.create_topics([NewTopic(name, 1, replica_assignment=[[7777]])])[name].result(HUNG_SECONDS)
+    assert error_of(failure) == KafkaError.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_names_that_differ_only_in_dots_and_underscores_collide(admin: AdminClient) -> None:
+    name = unused_name()
+    admin.create_topics([NewTopic(f"{name}.b", 1, 1)])[f"{name}.b"].result(HUNG_SECONDS)
+    with pytest.raises(KafkaException) as failure:
+        admin.create_topics([NewTopic(f"{name}_b", 1, 1)])[f"{name}_b"].result(HUNG_SECONDS)
+    assert error_of(failure) == KafkaError.TOPIC_EXCEPTION
+
+
+def test_a_list_of_configs_may_be_emptied(admin: AdminClient, new_topic: NewTopicName) -> None:
+    name = new_topic()
+    change = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SUBTRACT)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change])
+    admin.incremental_alter_configs([resource])[resource].result(HUNG_SECONDS)
+    assert config_of(admin, name)["cleanup.policy"].value == ""
 
 
 def test_one_bad_topic_does_not_hinder_the_others(admin: AdminClient) -> None:

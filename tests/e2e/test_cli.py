@@ -82,13 +82,13 @@ def test_a_topic_lives_from_create_to_delete(terminal: Terminal) -> None:
     assert "life" in [found["name"] for found in terminal.json("topic", "list")]
 
     altered = terminal.json(
-        "topic", "alter", "life", "--config", "segment.bytes=2048", "--delete-config", "retention.ms"
+        "topic", "alter", "life", "--config", "segment.bytes=2097152", "--delete-config", "retention.ms"
     )
-    assert altered["configs"]["segment.bytes"]["value"] == "2048"
+    assert altered["configs"]["segment.bytes"]["value"] == "2097152"
     assert altered["configs"]["retention.ms"]["is_default"] is True
     described = terminal.ok("topic", "describe", "life")
     assert "segment.bytes" in described
-    assert "2048" in described
+    assert "2097152" in described
 
     assert "4 partitions" in terminal.ok("topic", "alter", "life", "--partitions", "4")
     assert "not be an increase" in terminal.fails("topic", "alter", "life", "--partitions", "2")

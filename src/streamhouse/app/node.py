@@ -44,7 +44,7 @@ from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StorageUnavailable, StreamHouseError
 from streamhouse.model.names import TopicPartition, check_agent_id
 from streamhouse.model.settings import Settings
-from streamhouse.model.topic import LogConfig, Topic, parse_log_config
+from streamhouse.model.topic import LEAST_SEGMENT_BYTES, LogConfig, Topic, parse_log_config
 from streamhouse.objects.measured import MeasuredStore, measured
 from streamhouse.objects.open import objects_directory, open_store
 from streamhouse.objects.store import ObjectStore
@@ -78,6 +78,7 @@ class Node:
         durable: bool = True,
         is_agent: bool = True,
         opens: Collection[Door] = (),
+        least_segment_bytes: int = LEAST_SEGMENT_BYTES,
         given: Collection[str] = (),
         failed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -90,6 +91,7 @@ class Node:
         self._objects = objects
         self._durable = durable and is_agent
         self._is_agent = is_agent
+        self._least_segment_bytes = least_segment_bytes
         self._given = given
         self._failed = failed
         self.doors = Doors(settings, opens)
@@ -172,6 +174,7 @@ class Node:
             changed=self._groups.topics_changed,
             place=self._place_topics,
             descriptors=self._descriptors,
+            least_segment_bytes=self._least_segment_bytes,
         )
         self._view = ClusterView(
             metadata,

@@ -21,7 +21,7 @@ from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.wal_state import LocalWalState, ObjectWalState
 from streamhouse.metadata.store import MetadataStore, SegmentRow
-from streamhouse.model.errors import OffsetOutOfRange, StorageUnavailable
+from streamhouse.model.errors import OffsetOutOfRange, PolicyViolation, StorageUnavailable
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.clock import Clock
 
@@ -112,7 +112,13 @@ class Broker:
         await self._engine.replacer.replace(leader, commit_id, removed, added)
 
     async def delete_records(self, leader: PartitionLeader, before_offset: int) -> int:
-        """Forget the records below an offset (-1: all there are); returns the new log start offset."""
+        """Forget the records below an offset (-1: all there are); returns the new log start offset. A log that is only
+        compacted is to keep the last record of every key: PolicyViolation."""
+        if leader.config.cleanup_policy == {"compact"}:
+            raise PolicyViolation(
+                f"records of {leader.topic} cannot be deleted: its cleanup.policy is compact",
+                hint="with compact,delete they can",
+            )
         target = leader.high_watermark if before_offset == -1 else before_offset
         if not 0 <= target <= leader.high_watermark:
             raise OffsetOutOfRange(f"offset {target} is beyond {leader.high_watermark}, the end of the log")

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from uuid import UUID
 
 from streamhouse.broker.topic_descriptors import Descriptors, NoDescriptors
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import TopicStore
-from streamhouse.model.errors import AlreadyExists, InvalidPartitions, NotFound, NotLeader, PolicyViolation
-from streamhouse.model.names import check_topic_name
+from streamhouse.model.errors import AlreadyExists, InvalidName, InvalidPartitions, NotFound, NotLeader, PolicyViolation
+from streamhouse.model.names import check_topic_name, collision_key, name_collides
 from streamhouse.model.topic import (
+    LEAST_SEGMENT_BYTES,
     MAX_PARTITIONS,
     PARTITIONS_FIXED,
     Topic,
@@ -36,6 +38,7 @@ class Topics:
         changed: Callable[[], None] = lambda: None,
         place: Callable[[], Awaitable[None]],
         descriptors: Descriptors | None = None,
+        least_segment_bytes: int = LEAST_SEGMENT_BYTES,
     ) -> None:
         """`changed` is called when a topic has come, gone or grown; `place` finds leaders for new partitions, as far as
         that is possible now."""
@@ -46,6 +49,7 @@ class Topics:
         self._changed = changed
         self._place = place
         self._descriptors = descriptors or NoDescriptors()
+        self._least_segment_bytes = least_segment_bytes
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
@@ -124,17 +128,18 @@ class Topics:
         check_topic_name(name)
         count = self._default_partitions if partition_count is None else partition_count
         check_partition_count(count)
-        overrides = check_config(config)
+        overrides = self._checked(config)
         async with self._changes:
             if name in self._by_name:
                 raise AlreadyExists(f"topic {name!r} exists already")
             if validate_only:
+                self._check_collision(name)
                 return Topic(name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0)
             # A creation that broke off is taken up again under the id that it had.
             topic_id = self._unfinished.setdefault(name, new_uuid())
             try:
                 topic = await self._store.create_topic(name, topic_id, count, overrides)
-            except AlreadyExists:
+            except (AlreadyExists, InvalidName):
                 del self._unfinished[name]
                 await self._look()
                 raise
@@ -143,6 +148,12 @@ class Topics:
             self._changed()
         await asyncio.gather(self._place(), self._descriptors.created(topic))
         return topic
+
+    def _check_collision(self, name: str) -> None:
+        key = collision_key(name)
+        for other in () if key is None else self._by_name:
+            if collision_key(other) == key:
+                raise name_collides(name, other)
 
     async def refresh(self) -> None:
         """See what other nodes have created, changed and deleted."""
@@ -196,10 +207,18 @@ class Topics:
     ) -> None:
         """Make new configs from the topic's own; changes come one after the other, so that none is lost."""
         async with self._changes:
-            overrides = check_config(change(self._by_id.get(topic.topic_id, topic).config))
+            stored = self._by_id.get(topic.topic_id, topic).config
+            overrides = self._checked(change(stored), stored)
             if validate_only:
                 return
             self._learn(await self._store.set_topic_config(topic.topic_id, overrides))
+
+    def _checked(
+        self, config: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
+        """What a node has as its own default any topic may have as well."""
+        least = min(self._least_segment_bytes, int(effective_config({}, self._node_defaults)["segment.bytes"]))
+        return check_config(config, stored, least_segment_bytes=least)
 
     async def grow(self, topic: Topic, partition_count: int, *, validate_only: bool = False) -> Topic:
         """Add partitions behind those that there are, and lead them if that is possible now.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from streamhouse.metadata.pins import LONGEST_PIN_ID, LONGEST_PIN_MS, MAX_PINNED_PARTITIONS
 from streamhouse.metadata.store import CommittedOffset, SegmentCommit, SegmentRow
 from streamhouse.model.errors import InvalidInput
-from streamhouse.model.names import TopicPartition
+from streamhouse.model.names import TopicPartition, name_collides
 from streamhouse.model.topic import Topic
 
 _INT64_MAX = 2**63 - 1
@@ -38,6 +39,12 @@ def check_ttl(ttl_ms: int) -> None:
 def check_count(what: str, count: int) -> None:
     if not 0 < count <= _INT64_MAX:
         raise InvalidInput(f"{count} is not a number of {what}")
+
+
+def check_collision(name: str, colliding: Sequence[Any] | None) -> None:
+    """`colliding`: the row of another topic with the same `collision_key`, if there is one."""
+    if colliding is not None:
+        raise name_collides(name, colliding[0])
 
 
 def check_growth(topic: Topic, partition_count: int) -> None:

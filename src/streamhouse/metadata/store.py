@@ -105,7 +105,8 @@ class EpochStart:
 class TopicStore(Protocol):
     async def create_topic(self, name: str, topic_id: UUID, partition_count: int, config: Mapping[str, str]) -> Topic:
         """Topic and partition rows in one transaction; AlreadyExists if the name is taken, unless by this very topic
-        id: that is an earlier try of the same call, and gives what it made."""
+        id: that is an earlier try of the same call, and gives what it made. InvalidName if it collides with another
+        (`model.names.collision_key`)."""
 
     async def list_topics(self) -> list[Topic]:
         """By name."""

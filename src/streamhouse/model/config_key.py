@@ -78,9 +78,10 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 
 def cleanup_policy(text: str) -> str:
-    parts = [part.strip() for part in text.split(",")]
-    if not parts or any(part not in ("delete", "compact") for part in parts) or len(set(parts)) != len(parts):
-        raise InvalidConfig(f"{text[:50]!r} is not 'delete', 'compact' or both, separated by a comma")
+    """Of neither, nothing is ever removed, as with Kafka since 4.2."""
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if any(part not in ("delete", "compact") for part in parts) or len(set(parts)) != len(parts):
+        raise InvalidConfig(f"{text[:50]!r} is not 'delete', 'compact', both separated by a comma, or empty")
     return ",".join(parts)
 
 

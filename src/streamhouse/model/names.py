@@ -23,6 +23,18 @@ def check_topic_name(name: str) -> str:
     return name
 
 
+def collision_key(name: str) -> str | None:
+    """What is the same for topics that Kafka keeps from existing side by side, since in its metrics' names '.' and '_'
+    are one; None if the name has neither."""
+    return name.replace(".", "_") if "." in name or "_" in name else None
+
+
+def name_collides(name: str, other: str) -> InvalidName:
+    return InvalidName(
+        f"topic {name!r} collides with topic {other!r}", hint="names that differ only in '.' and '_' are the same"
+    )
+
+
 def check_agent_id(name: str) -> str:
     if not _ID.fullmatch(name) or name in (".", ".."):
         raise InvalidName(f"{name[:200]!r} is not an agent id", hint="use letters, digits, '.', '_' or '-'")

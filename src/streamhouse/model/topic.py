@@ -25,6 +25,7 @@ from streamhouse.model.idle_configs import IDLE_CONFIG_KEYS
 
 MAX_PARTITIONS = 10_000
 PARTITIONS_FIXED = "streamhouse.partitions.fixed"
+LEAST_SEGMENT_BYTES = 1024 * 1024
 MAX_SEGMENT_BYTES = 100 * 1024 * 1024
 
 _EFFECTIVE_CONFIG_KEYS = (
@@ -33,7 +34,7 @@ _EFFECTIVE_CONFIG_KEYS = (
         type=ConfigType.LIST,
         default="delete",
         check=cleanup_policy,
-        help="delete old segments, compact them by key, or both",
+        help="delete old segments, compact them by key, or both; empty keeps everything",
     ),
     ConfigKey(
         name="compression.type",
@@ -89,7 +90,8 @@ _EFFECTIVE_CONFIG_KEYS = (
         type=ConfigType.INT,
         default="1048576",
         check=integer(1024, INT32_MAX),
-        help="a segment is uploaded when it holds this much; more than 100 MiB means 100 MiB",
+        help="a segment is uploaded when it holds this much, which is 1 MiB at least, or what the node's default is if "
+        "that is less; more than 100 MiB means 100 MiB",
     ),
     ConfigKey(
         name="segment.ms",
@@ -145,8 +147,14 @@ def unknown_config(name: str) -> InvalidConfig:
     return InvalidConfig(f"unknown topic config {name[:100]!r}", hint=hint)
 
 
-def check_config(config: Mapping[str, str | None]) -> dict[str, str]:
-    """The given overrides, normalised; raises InvalidConfig that names the key."""
+def check_config(
+    config: Mapping[str, str | None],
+    stored: Mapping[str, str] = MappingProxyType({}),
+    *,
+    least_segment_bytes: int = LEAST_SEGMENT_BYTES,
+) -> dict[str, str]:
+    """The given overrides, normalised; raises InvalidConfig that names the key. What is `stored` already may stay,
+    though it could not be set any more."""
     checked: dict[str, str] = {}
     for name, value in config.items():
         key = CONFIG_KEYS.get(name)
@@ -158,6 +166,9 @@ def check_config(config: Mapping[str, str | None]) -> dict[str, str]:
             checked[name] = key.check(value)
         except InvalidConfig as problem:
             raise InvalidConfig(f"topic config {name}: {problem.message}") from None
+    segment_bytes = checked.get("segment.bytes")
+    if segment_bytes not in (None, stored.get("segment.bytes")) and int(segment_bytes) < least_segment_bytes:
+        raise InvalidConfig(f"topic config segment.bytes: {segment_bytes} is less than {least_segment_bytes}")
     return checked
 
 
@@ -190,14 +201,17 @@ class LogConfig:
 
 
 def effective_config(overrides: Mapping[str, str], node_defaults: Mapping[str, str]) -> dict[str, str]:
-    """Every config of a topic: its own, else the node's default, else Kafka's."""
-    return {name: overrides.get(name) or node_defaults.get(name) or key.default for name, key in CONFIG_KEYS.items()}
+    """Every config of a topic: its own, which may be empty, else the node's default, else Kafka's."""
+    return {
+        name: overrides[name] if name in overrides else node_defaults.get(name, key.default)
+        for name, key in CONFIG_KEYS.items()
+    }
 
 
 def parse_log_config(config: Mapping[str, str]) -> LogConfig:
     """From an effective (complete) configuration."""
     return LogConfig(
-        cleanup_policy=frozenset(config["cleanup.policy"].split(",")),
+        cleanup_policy=frozenset(filter(None, config["cleanup.policy"].split(","))),
         compression=config["compression.type"],
         delete_retention_ms=int(config["delete.retention.ms"]),
         max_message_bytes=int(config["max.message.bytes"]),

@@ -28,6 +28,8 @@ from streamhouse.testing.faults import Faults
 
 T = TypeVar("T")
 _START_TIMEOUT_S = 60
+_LEAST_SEGMENT_BYTES = 1024
+"""Less than a node lets a topic have: a test wants many segments of few records."""
 _PORTS = ("kafka_port", "http_port", "grpc_port", "flume_port")
 
 
@@ -196,6 +198,7 @@ class Broker:
             objects=self._objects,
             durable=self._durable,
             opens=self._doors,
+            least_segment_bytes=_LEAST_SEGMENT_BYTES,
         )
         await node.start()
         self._node = node

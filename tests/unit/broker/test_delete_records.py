@@ -7,7 +7,7 @@ import pytest
 from log_parts.batches import sent
 from log_parts.engines import Bench, Running, bench, finishes
 from streamhouse.broker.broker import Broker, Identity
-from streamhouse.model.errors import OffsetOutOfRange
+from streamhouse.model.errors import OffsetOutOfRange, PolicyViolation
 from streamhouse.model.settings import Settings
 
 
@@ -21,6 +21,7 @@ def broker_of(shared: Bench, running: Running) -> Broker:
         topics=running.topics,
         groups=None,  # type: ignore[arg-type]  # no part in this
         nodes=None,  # type: ignore[arg-type]
+        configs=None,  # type: ignore[arg-type]
     )
 
 
@@ -85,3 +86,17 @@ async def test_a_deletion_whose_answers_were_lost_is_heard_of_all_the_same() -> 
         assert start == leader.log_start_offset == 2
         (rows,) = await shared.metadata.load_segments([leader.partition])
         assert [row.object_key for row in leader.segments] == [row.object_key for row in rows]
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete", "compact", ""])
+async def test_what_is_only_compacted_keeps_its_records(policy: str) -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create(cleanup_policy=policy)
+        await running.produce(sent(), sent())
+        broker = broker_of(shared, running)
+
+        if policy == "compact":
+            with pytest.raises(PolicyViolation):
+                await broker.delete_records(running.leader(), 1)
+        else:
+            assert await broker.delete_records(running.leader(), 1) == 1

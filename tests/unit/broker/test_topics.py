@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from contextlib import suppress
 from uuid import uuid4
 
@@ -316,6 +317,48 @@ async def test_a_partition_that_another_node_added_a_moment_ago_is_found_when_it
         for partition in (-1, 3, MAX_PARTITIONS):
             with pytest.raises(NotFound):
                 await running.topics.look_up("orders", partition)
+
+
+async def test_topics_that_collided_before_that_was_refused_go_on() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create("a.b")
+        await running.create("other")
+
+        def rename(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE topics SET name = 'a_b' WHERE name = 'other'")
+            for table in ("partitions", "partition_leases"):
+                connection.execute(f"UPDATE {table} SET topic = 'a_b' WHERE topic = 'other'")
+
+        await shared.metadata._database.write(rename)
+        await running.topics.refresh()
+
+        for name in ("a.b", "a_b"):
+            topic = running.topics.get(name)
+            await running.topics.configure(topic, {"retention.ms": "7"})
+            assert (await running.topics.grow(topic, 2)).config == {"retention.ms": "7"}
+            await running.produce(sent(), leader=running.leader(name, 1))
+
+
+@pytest.mark.parametrize(("own", "least"), [(2**20, 2**20), (2**21, 2**20), (4096, 4096)])
+async def test_a_segment_is_not_to_be_smaller_than_kafka_lets_it_be_or_than_the_nodes_own(own: int, least: int) -> None:
+    async with bench() as shared, shared.engine(segment_bytes=own) as running:
+        with pytest.raises(InvalidConfig, match=r"segment\.bytes"):
+            await running.topics.create("orders", 1, {"segment.bytes": str(least - 1)})
+        topic = await running.topics.create("orders", 1, {"segment.bytes": str(least)})
+        with pytest.raises(InvalidConfig, match=r"segment\.bytes"):
+            await running.topics.configure(topic, {"segment.bytes": str(least - 1)})
+
+
+async def test_a_segment_that_is_smaller_already_may_stay_so_while_other_configs_change() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await shared.metadata.create_topic("orders", uuid4(), 1, {"segment.bytes": "2048"})
+        await running.topics.refresh()
+
+        await running.topics.configure(topic, {"segment.bytes": "2048", "retention.ms": "7"})
+        with pytest.raises(InvalidConfig):
+            await running.topics.configure(topic, {"segment.bytes": "2049"})
+
+        assert running.topics.get("orders").config == {"segment.bytes": "2048", "retention.ms": "7"}
 
 
 async def test_topics_are_listed_by_name() -> None:

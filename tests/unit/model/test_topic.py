@@ -16,6 +16,7 @@ from streamhouse.model.topic import CONFIG_KEYS, MAX_SEGMENT_BYTES, check_config
         ("cleanup.policy", "delete"),
         ("cleanup.policy", "compact"),
         ("cleanup.policy", "compact,delete"),
+        ("cleanup.policy", ""),
         ("compression.type", "zstd"),
         ("delete.retention.ms", "0"),
         ("max.compaction.lag.ms", "1"),
@@ -27,7 +28,7 @@ from streamhouse.model.topic import CONFIG_KEYS, MAX_SEGMENT_BYTES, check_config
         ("message.timestamp.type", "LogAppendTime"),
         ("retention.bytes", "-1"),
         ("retention.ms", str(2**63 - 1)),
-        ("segment.bytes", "1024"),
+        ("segment.bytes", "1048576"),
         ("segment.bytes", str(2**31 - 1)),
         ("segment.ms", "1"),
         ("compression.gzip.level", "-1"),
@@ -50,7 +51,7 @@ def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("cleanup.policy", ""),
+        ("cleanup.policy", ","),
         ("cleanup.policy", "delete,delete"),
         ("cleanup.policy", "delete;compact"),
         ("cleanup.policy", "Delete"),
@@ -72,7 +73,7 @@ def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
         ("retention.bytes", "-2"),
         ("retention.ms", str(2**63)),
         ("retention.ms", "1d"),
-        ("segment.bytes", "1023"),
+        ("segment.bytes", "1048575"),
         ("segment.bytes", str(2**31)),
         ("segment.ms", "0"),
         ("compression.gzip.level", "0"),
@@ -123,6 +124,18 @@ def test_a_topic_goes_before_the_node_and_the_node_before_the_default() -> None:
     assert effective["retention.ms"] == "9"
     assert effective["segment.bytes"] == "2048"
     assert effective["cleanup.policy"] == "delete"
+    assert effective_config({"cleanup.policy": ""}, node)["cleanup.policy"] == ""
+
+
+def test_a_segment_may_stay_as_small_as_it_is_and_not_become_so() -> None:
+    small = {"segment.bytes": "2048"}
+    assert check_config(small, small) == small
+    assert check_config(small, least_segment_bytes=2048) == small
+    for stored in ({}, {"segment.bytes": "2049"}):
+        with pytest.raises(InvalidConfig, match="less than 1048576"):
+            check_config(small, stored)
+    with pytest.raises(InvalidConfig):
+        check_config({"segment.bytes": "1023"}, least_segment_bytes=1)
 
 
 KAFKAS_TOPIC_CONFIGS = """

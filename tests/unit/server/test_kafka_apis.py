@@ -675,3 +675,32 @@ def test_lists_that_javas_admin_client_goes_through_are_not_null(kafka: Kafka, t
 
     partition = answer.topics[0].partitions[0]
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "since"),
+    [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, None), (-(2**63), None), (0, 1)],
+)
+def test_a_special_timestamp_is_known_since_its_version(
+    kafka: Kafka, topic: str, timestamp: int, since: int | None
+) -> None:
+    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = list_offsets.ListOffsetsRequest(topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[asked])])
+    for version in range(1, 12):
+        (answer,) = kafka.call(list_offsets, request, version).topics[0].partitions
+        is_known = since is not None and version >= since
+        assert answer.error_code == (ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION), version
+
+
+def test_records_of_a_topic_that_is_only_compacted_are_not_deleted(broker: Broker, kafka: Kafka) -> None:
+    broker.create_topic("compacted", 1, {"cleanup.policy": "compact"})
+    kafka.produce_values("compacted", b"kept")
+    asked = delete_records.DeleteRecordsPartition(partition_index=0, offset=1)
+    request = delete_records.DeleteRecordsRequest(
+        topics=[delete_records.DeleteRecordsTopic(name="compacted", partitions=[asked])], timeout_ms=30_000
+    )
+
+    (answer,) = kafka.call(delete_records, request, 2).topics[0].partitions
+
+    assert answer.error_code == ErrorCode.POLICY_VIOLATION
+    assert [record.value for record in kafka.read("compacted")] == [b"kept"]

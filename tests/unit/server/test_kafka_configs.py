@@ -67,9 +67,8 @@ def test_lists_are_appended_to_and_subtracted_from(broker: Broker, kafka: Kafka,
         (SET, "no.such.config", "1"),
         (DELETE, "no.such.config", None),
         (SET, "min.insync.replicas", "many"),
-        (SET, "retention.ms", None),
         (APPEND, "retention.ms", "1"),
-        (SUBTRACT, "cleanup.policy", "delete"),
+        (SUBTRACT, "retention.ms", "1"),
         (9, "retention.ms", "1"),
     ],
 )
@@ -88,11 +87,34 @@ def test_a_check_changes_nothing(broker: Broker, kafka: Kafka, topic: str) -> No
     assert own_configs(broker, topic) == {}
 
 
+@pytest.mark.parametrize("operation", [SET, APPEND, SUBTRACT])
+def test_a_config_without_a_value_is_refused_unless_it_is_deleted(
+    broker: Broker, kafka: Kafka, topic: str, operation: int
+) -> None:
+    changes = (SET, "segment.ms", "6"), (operation, "cleanup.policy", None)
+
+    assert alter(kafka, change(topic, *changes)) == ErrorCode.INVALID_REQUEST
+    assert own_configs(broker, topic) == {}
+    assert alter(kafka, change(topic, (DELETE, "cleanup.policy", None))) == ErrorCode.NONE
+
+
+def test_a_list_may_be_subtracted_from_until_it_is_empty(broker: Broker, kafka: Kafka, topic: str) -> None:
+    assert alter(kafka, change(topic, (SUBTRACT, "cleanup.policy", "delete"))) == ErrorCode.NONE
+
+    found = broker.node.broker.topics.get(topic)
+    assert own_configs(broker, topic) == {"cleanup.policy": ""}
+    assert broker.node.broker.topics.config_of(found)["cleanup.policy"] == ""
+    leader = broker.node.broker.topics.leader(found, 0)
+    assert leader.config.cleanup_policy == frozenset()
+    assert alter(kafka, change(topic, (SUBTRACT, "cleanup.policy", "delete"))) == ErrorCode.NONE
+    assert alter(kafka, change(topic, (APPEND, "cleanup.policy", "compact"))) == ErrorCode.NONE
+    assert own_configs(broker, topic) == {"cleanup.policy": "compact"}
+
+
 def test_alter_configs_replaces_all(broker: Broker, kafka: Kafka, topic: str) -> None:
     alter(kafka, change(topic, (SET, "segment.ms", "6")))
     configs = [
         alter_configs.AlterableConfig(name="retention.ms", value="5"),
-        alter_configs.AlterableConfig(name="segment.bytes", value=None),
     ]
     resource = alter_configs.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
 
@@ -114,3 +136,12 @@ def test_two_who_change_different_configs_at_once_both_succeed(broker: Broker, t
     asyncio.run_coroutine_threadsafe(both(), broker._loop).result(20)
 
     assert own_configs(broker, topic) == {"retention.ms": "5", "segment.ms": "6"}
+
+
+def test_alter_configs_refuses_a_config_without_a_value(broker: Broker, kafka: Kafka, topic: str) -> None:
+    configs = [alter_configs.AlterableConfig(name="retention.ms", value=None)]
+    resource = alter_configs.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
+
+    (answer,) = kafka.call(alter_configs, alter_configs.AlterConfigsRequest(resources=[resource]), 2).responses
+
+    assert answer.error_code == ErrorCode.INVALID_REQUEST

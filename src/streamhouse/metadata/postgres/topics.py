@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from streamhouse.metadata.checks import check_config_text, check_count, check_growth, check_text
+from streamhouse.metadata.checks import check_collision, check_config_text, check_count, check_growth, check_text
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.model.errors import AlreadyExists, NotFound
+from streamhouse.model.names import collision_key
 from streamhouse.model.topic import Topic
 
+_COLLIDING = "SELECT name FROM topics WHERE replace(name, '.', '_') = $1 AND name <> $2 ORDER BY name LIMIT 1"
 _SELECT = "SELECT name, topic_id, partition_count, config, created_at FROM topics"
 
 
@@ -26,6 +28,7 @@ class PostgresTopics:
         check_config_text(config)
 
         async def work(connection: Connection) -> Topic:
+            colliding = await connection.fetchrow(_COLLIDING, collision_key(name), name)
             created = await connection.fetchrow(
                 "INSERT INTO topics (name, topic_id, partition_count, config, created_at)"
                 " VALUES ($1, $2, $3, $4, now_ms()) ON CONFLICT DO NOTHING"
@@ -40,6 +43,7 @@ class PostgresTopics:
                 if taken is None:
                     raise AlreadyExists(f"topic {name!r} exists")
                 return _to_topic(taken)  # an earlier try of this call
+            check_collision(name, colliding)
             await _add_partitions(connection, topic_id, name, range(partition_count))
             return _to_topic(created)
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from streamhouse.metadata.checks import check_config_text, check_count, check_growth, check_text
+from streamhouse.metadata.checks import check_collision, check_config_text, check_count, check_growth, check_text
 from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.model.errors import AlreadyExists, NotFound
+from streamhouse.model.names import collision_key
 from streamhouse.model.topic import Topic
 
+_COLLIDING = "SELECT name FROM topics WHERE replace(name, '.', '_') = ? ORDER BY name LIMIT 1"
 _SELECT = "SELECT name, topic_id, partition_count, config, created_at FROM topics"
 
 
@@ -32,6 +34,7 @@ class SqliteTopics:
                 if taken.topic_id == topic_id:
                     return taken  # an earlier try of this call
                 raise AlreadyExists(f"topic {name!r} exists")
+            check_collision(name, connection.execute(_COLLIDING, (collision_key(name),)).fetchone())
             connection.execute(
                 "INSERT INTO topics (name, topic_id, partition_count, config, created_at) VALUES (?, ?, ?, ?, ?)",
                 (name, str(topic_id), partition_count, json.dumps(dict(config)), self._database.now_ms()),

@@ -9,6 +9,7 @@ from streamhouse.server.kafka.refusals import (
     InvalidReplicationFactor,
     UnknownLeaderEpoch,
     UnknownTopicId,
+    UnsupportedVersion,
 )
 from streamhouse.wire.kafka.codes import ErrorCode
 
@@ -17,6 +18,7 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (InvalidAcks, ErrorCode.INVALID_REQUIRED_ACKS),
     (InvalidReplicaAssignment, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     (InvalidReplicationFactor, ErrorCode.INVALID_REPLICATION_FACTOR),
+    (UnsupportedVersion, ErrorCode.UNSUPPORTED_VERSION),
     (UnknownTopicId, ErrorCode.UNKNOWN_TOPIC_ID),
     (UnknownLeaderEpoch, ErrorCode.UNKNOWN_LEADER_EPOCH),
     (errors.InvalidName, ErrorCode.INVALID_TOPIC_EXCEPTION),

@@ -17,6 +17,10 @@ class InvalidReplicationFactor(InvalidInput):
     pass
 
 
+class UnsupportedVersion(InvalidInput):
+    """What is asked for came with a later version of the request."""
+
+
 class UnknownTopicId(NotFound):
     pass
 

@@ -3,13 +3,14 @@ own."""
 
 from __future__ import annotations
 
-from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.errors import InvalidInput, StreamHouseError
 from streamhouse.server.kafka.config_resources import ResourceType, configured
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import TopicLookup
 from streamhouse.wire.kafka.messages import alter_configs as messages
 from streamhouse.wire.kafka.messages.alter_configs import (
+    AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -34,8 +35,7 @@ async def _alter(
 ) -> AlterConfigsResourceResponse:
     code, message = 0, None
     try:
-        # A config without a value goes back to its default.
-        config = {item.name: item.value for item in resource.configs if item.value is not None}
+        config = {item.name: _given(item) for item in resource.configs}
         if resource.resource_type == ResourceType.TOPIC:
             topic = await lookup.get(resource.resource_name)
             await context.broker.topics.configure(topic, config, validate_only=validate_only)
@@ -52,3 +52,9 @@ async def _alter(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
+
+
+def _given(item: AlterableConfig) -> str:
+    if item.value is None:
+        raise InvalidInput(f"config {item.name[:100]!r} has no value", hint="to remove it, leave it out")
+    return item.value

@@ -12,7 +12,7 @@ from functools import partial
 from streamhouse.broker.dynamic_configs import changeable
 from streamhouse.metadata.configs import Configured
 from streamhouse.model.config_key import ConfigKey, ConfigType
-from streamhouse.model.errors import InvalidConfig, StreamHouseError
+from streamhouse.model.errors import InvalidConfig, InvalidInput, StreamHouseError
 from streamhouse.model.topic import CONFIG_KEYS, Topic, unknown_config
 from streamhouse.server.kafka.config_resources import ResourceType, configured
 from streamhouse.server.kafka.context import Context
@@ -72,7 +72,9 @@ def _change(
         key = CONFIG_KEYS.get(change.name)
         if key is None:
             raise unknown_config(change.name)
-        current = changed.get(change.name) or context.broker.topics.config_of(topic)[change.name]
+        current = changed.get(change.name)
+        if current is None:
+            current = context.broker.topics.config_of(topic)[change.name]
         changed[change.name] = _changed(key, current, change)
     return {name: value for name, value in changed.items() if value is not None}
 
@@ -84,9 +86,9 @@ def _changes(
     changes: dict[str, str | None] = {}
     for change in asked:
         key = changeable(whose.kind, change.name)
-        current = (
-            changes.get(change.name) or own.get(change.name) or context.broker.configs.inherited(whose, change.name)
-        )
+        current = changes.get(change.name, own.get(change.name))
+        if current is None:
+            current = context.broker.configs.inherited(whose, change.name)
         changes[change.name] = _changed(key, current, change)
     return changes
 
@@ -95,12 +97,12 @@ def _changed(key: ConfigKey, current: str, change: AlterableConfig) -> str | Non
     if change.config_operation == _DELETE:
         return None
     if change.value is None:
-        raise InvalidConfig(f"config {change.name!r} has no value")
+        raise InvalidInput(f"config {change.name[:100]!r} has no value", hint="to remove it, delete it")
     if change.config_operation == _SET:
         return change.value
     if change.config_operation not in (_APPEND, _SUBTRACT) or key.type is not ConfigType.LIST:
         raise InvalidConfig(f"operation {change.config_operation} does not apply to {change.name!r}")
-    items = current.split(",")
+    items = [item for item in current.split(",") if item]
     changes = [item.strip() for item in change.value.split(",")]
     if change.config_operation == _APPEND:
         items += [item for item in changes if item not in items]
