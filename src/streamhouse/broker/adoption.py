@@ -16,6 +16,7 @@ from uuid import UUID
 
 from streamhouse.broker.sequenced_append import SequencedAppend
 from streamhouse.broker.staged_batches import StagedBatches
+from streamhouse.broker.staged_rules import check_staged_records
 from streamhouse.broker.topics import Topics
 from streamhouse.core.producer_state import EXPIRY_MS
 from streamhouse.format.object_keys import (
@@ -152,6 +153,8 @@ class Adoption:
                 _check_run(run, topics[run.topic], item.key, sizes[item.key])
         if len({item.key for item in staged}) < len(staged):
             raise InvalidInput("a staged object is named twice")
+        rules = {name: self._topics.rules_of(topic) for name, topic in topics.items()}
+        await check_staged_records(self._objects, staged, rules, self._clock.now_ms())
         return Manifest(
             sink_id=sink_id,
             batch_id=batch_id,

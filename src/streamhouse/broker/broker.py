@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from streamhouse.broker.admission import Admission
 from streamhouse.broker.dynamic_configs import DynamicConfigs
 from streamhouse.broker.fetch import Fetcher
 from streamhouse.broker.nodes import Nodes
 from streamhouse.broker.offsets import newest_timestamp, offset_at
 from streamhouse.broker.producer_ids import ProducerIds
 from streamhouse.broker.topics import Topics
-from streamhouse.format.batch import check_produced, read_header
-from streamhouse.format.records import with_true_max_timestamp
+from streamhouse.format.batch import check_produced
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.engine import LogEngine
@@ -64,6 +64,8 @@ class Broker:
         self.committed_logs = engine.committed_logs
         self.buffer: ByteBudget = engine.buffer
         """The memory for records that are not yet in the object store."""
+        self.admission = Admission(engine.threads, clock)
+        """For batches that they do want looked at."""
         self._engine = engine
 
     @property
@@ -89,12 +91,9 @@ class Broker:
         *,
         owned: bool = False,
     ) -> Appended:
-        """Check a batch and append it. It starts to become durable with the next `commit_appends`."""
-        header = check_produced(batch)
-        if header.understates_max_timestamp and not leader.config.stamps_append_time:
-            batch = memoryview(with_true_max_timestamp(batch, header))
-            header, owned = read_header(batch), False
-        return leader.append(batch, header, acknowledgement, owned=owned)
+        """Check a batch that the leader's rules do not want looked at, and append it. It starts to become durable with
+        the next `commit_appends`."""
+        return leader.append(batch, check_produced(batch), acknowledgement, owned=owned)
 
     def commit_appends(self) -> None:
         self._engine.commit_appends()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from streamhouse.broker.broker import Broker
+from streamhouse.format.batch import read_header
 from streamhouse.log.budget import ByteBudget
-from streamhouse.log.leader import Appended, PartitionLeader
+from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import Fenced, OutcomeUnknown, StreamHouseError, Unavailable
 
@@ -20,7 +21,7 @@ async def produce(broker: Broker, leader: PartitionLeader, batch: Buffer, *, tim
     await _wait_for_room(leader.buffer, deadline)
     await _wait_for_room(broker.buffer, deadline)
     settled = _Settled()
-    appended = broker.produce(leader, memoryview(batch), settled)
+    appended = await _append(broker, leader, memoryview(batch), settled, deadline)
     broker.commit_appends()
     try:
         async with asyncio.timeout_at(deadline):
@@ -32,6 +33,23 @@ async def produce(broker: Broker, leader: PartitionLeader, batch: Buffer, *, tim
     except (Fenced, Unavailable) as problem:
         raise OutcomeUnknown(f"it may or may not be stored: {problem.message}", hint=problem.hint) from problem
     return appended
+
+
+async def _append(
+    broker: Broker, leader: PartitionLeader, batch: memoryview, acknowledgement: Acknowledgement, deadline: float
+) -> Appended:
+    """At once, unless it must be looked at first, or comes behind one that is being looked at."""
+    admission = broker.admission
+    if not admission.is_needed(leader, read_header(batch)) and not admission.is_under_way(leader):
+        return broker.produce(leader, batch, acknowledgement)
+    try:
+        async with asyncio.timeout_at(deadline), admission.turn(leader):
+            (admitted,) = await admission.admit([(leader.rules, batch)])
+            if isinstance(admitted, StreamHouseError):
+                raise admitted
+            return leader.append(admitted.batch, admitted.header, acknowledgement)
+    except TimeoutError:
+        raise Unavailable("the records could not be looked at in time", hint="try again") from None
 
 
 async def _wait_for_room(budget: ByteBudget, deadline: float) -> None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from streamhouse.broker.topic_descriptors import Descriptors, NoDescriptors
+from streamhouse.core.record_rules import RecordRules
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import TopicStore
@@ -23,6 +24,7 @@ from streamhouse.model.topic import (
     check_config,
     check_partition_count,
     effective_config,
+    parse_log_config,
 )
 from streamhouse.runtime.entropy import new_uuid
 
@@ -102,23 +104,29 @@ class Topics:
         return leader
 
     def leader_by_key(self, key: bytes, partition: int, *, is_id: bool) -> PartitionLeader | None:
-        """The same for the hot path, by a topic's encoded name or id; None leaves it to others to say why not."""
+        """The same for the hot path, by a topic's encoded name or id; None leaves it to others to say why not, or to
+        look at the records first."""
         leaders = (self._leaders_by_id if is_id else self._leaders_by_name).get(key)
         return leaders[partition] if leaders is not None and 0 <= partition < len(leaders) else None
 
     def leaders_named(self, name: bytes) -> Sequence[PartitionLeader | None] | None:
         """All leaders of a topic by its encoded name, for a hot path that chooses the partition; as many as it has
-        partitions, None where this node does not lead."""
+        partitions, None where this node does not lead. None, too, for a topic whose rules want records looked at."""
         return self._leaders_by_name.get(name)
 
     def config_of(self, topic: Topic) -> dict[str, str]:
         """Every config, with the node's defaults where the topic has none of its own."""
         return effective_config(topic.config, self._node_defaults)
 
+    def rules_of(self, topic: Topic) -> RecordRules:
+        """What it asks of the records that come."""
+        return RecordRules.of(parse_log_config(self.config_of(topic)))
+
     def set_defaults(self, node_defaults: Mapping[str, str]) -> None:
         """What topics go by, from now on, that have no config of their own."""
         self._node_defaults = node_defaults
         for topic in self._by_id.values():
+            self._offer(topic)
             self._engine.reconfigure(topic)
 
     async def create(
@@ -270,14 +278,22 @@ class Topics:
     def _remember(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self._leaders_by_name[topic.name.encode()] = self.leaders_of(topic)
-        self._leaders_by_id[topic.topic_id.bytes] = self.leaders_of(topic)
+        self._offer(topic)
+
+    def _offer(self, topic: Topic) -> None:
+        """To the hot paths, which append without a look at the records, unless the topic has rules for them."""
+        name, topic_id = topic.name.encode(), topic.topic_id.bytes
+        if self.rules_of(topic).are_none:
+            self._leaders_by_name[name] = self._leaders_by_id[topic_id] = self.leaders_of(topic)
+        else:
+            self._leaders_by_name.pop(name, None)
+            self._leaders_by_id.pop(topic_id, None)
 
     def _forget(self, topic: Topic) -> None:
         named = self._by_name.get(topic.name)
         if named is not None and named.topic_id == topic.topic_id:
             del self._by_name[topic.name]
-            del self._leaders_by_name[topic.name.encode()]
+            self._leaders_by_name.pop(topic.name.encode(), None)
         self._by_id.pop(topic.topic_id, None)
         self._leaders_by_id.pop(topic.topic_id.bytes, None)
         self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))

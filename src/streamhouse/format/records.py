@@ -15,7 +15,6 @@ from streamhouse.format.batch import (
     build,
     check_crc,
     iter_headers,
-    stamp_max_timestamp,
 )
 from streamhouse.format.columns import Columns, Section
 from streamhouse.format.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
@@ -34,7 +33,6 @@ __all__ = [
     "encode_records",
     "records_of",
     "section_of",
-    "with_true_max_timestamp",
     "with_utf8_header_keys",
 ]
 
@@ -89,14 +87,6 @@ def section_of(batch: memoryview, header: BatchHeader, room: int) -> Section | N
         header.max_timestamp_ms if header.is_log_append_time else None,
         header.record_count,
     )
-
-
-def with_true_max_timestamp(batch: memoryview, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """The batch with the largest timestamp of its records in its header, for producers that wrote another there."""
-    section = section_of(batch, header, min(limit_bytes, _INT32_MAX))
-    assert section is not None, "a producer's batch is no control batch"
-    columns = kernel.decode_sections([section], _INT64_MIN, _INT64_MAX)
-    return stamp_max_timestamp(batch, max(memoryview(columns.timestamps).cast("B").cast("q")))
 
 
 def with_utf8_header_keys(columns: Columns) -> Columns:

@@ -17,9 +17,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol, TypeAlias
 
 from streamhouse.core.producer_state import ProducedBatch, Producer, ProducerTable
+from streamhouse.core.record_rules import RecordRules
 from streamhouse.core.segment_roll import is_due
-from streamhouse.format.batch import BatchHeader, read_header, recompress, stamp_append_time
-from streamhouse.format.compression import Codec
+from streamhouse.format.batch import BatchHeader, read_header, stamp_append_time
 from streamhouse.format.wal_entry import entry_prefix
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.tail import Tail
@@ -30,15 +30,6 @@ from streamhouse.model.errors import BatchTooLarge, NotLeader, OffsetOutOfRange,
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig
 from streamhouse.runtime.clock import Clock
-
-_CODECS = {
-    "uncompressed": Codec.NONE,
-    "gzip": Codec.GZIP,
-    "snappy": Codec.SNAPPY,
-    "lz4": Codec.LZ4,
-    "zstd": Codec.ZSTD,
-}
-
 
 # Each repeat that waits takes memory and no buffer, and a client whose request has timed out sends another one.
 _MAX_REPEATS = 5_000
@@ -139,7 +130,8 @@ class PartitionLeader:
     def append(
         self, batch: memoryview, header: BatchHeader, acknowledgement: Acknowledgement, *, owned: bool = False
     ) -> Appended:
-        """Give a checked batch its offset and start making it durable; `acknowledgement` is told when it is.
+        """Give a checked batch, which the `rules` allow, its offset and start making it durable; `acknowledgement` is
+        told when it is.
 
         An idempotent producer's repeat is not appended again: it gets the first offset back, once that is durable."""
         if self._clock.monotonic_ms() >= self.writable_until_ms:
@@ -157,9 +149,9 @@ class PartitionLeader:
                 return self._repeat(repeated, acknowledgement)
         self._wal.check_writable()
         append_time_ms = -1
-        if self._rewrites:
-            batch, append_time_ms = self._rewrite(batch)
-            size_bytes, owned = len(batch), False
+        if self.config.stamps_append_time:
+            append_time_ms = self._clock.now_ms()
+            batch, owned = memoryview(stamp_append_time(batch, append_time_ms)), False
         base_offset = self.tail.end_offset
         before = self._remember_producer(header, base_offset) if producer_id >= 0 else None
         end_offset = base_offset + header.last_offset_delta + 1
@@ -312,7 +304,7 @@ class PartitionLeader:
 
     def configure(self, config: LogConfig) -> None:
         self.config = config
-        self._rewrites = config.stamps_append_time or config.compression != "producer"
+        self.rules = RecordRules.of(config)
 
     @property
     def has_begun(self) -> bool:
@@ -413,16 +405,6 @@ class PartitionLeader:
             header.base_sequence, header.last_sequence, base_offset, base_offset + header.last_offset_delta + 1
         )
         return self.producers.record(header.producer_id, header.producer_epoch, batch, self._clock.now_ms())
-
-    def _rewrite(self, batch: memoryview) -> tuple[memoryview, int]:
-        append_time_ms = -1
-        rewritten: bytes | memoryview = batch
-        if self.config.compression != "producer":
-            rewritten = recompress(rewritten, _CODECS[self.config.compression])
-        if self.config.stamps_append_time:
-            append_time_ms = self._clock.now_ms()
-            rewritten = stamp_append_time(rewritten, append_time_ms)
-        return memoryview(rewritten), append_time_ms
 
     def _take_buffer(self, size_bytes: int) -> None:
         if not self.buffer.used_bytes:

@@ -8,6 +8,8 @@ StreamHouseError
 │   ├── PolicyViolation       against what the topic's own config lays down
 │   ├── MalformedRequest      bytes that are not a message: the connection cannot go on
 │   ├── CorruptBatch          a record batch whose CRC, sizes or counts disagree
+│   ├── InvalidRecords        a record batch with records that its topic does not take, all of it refused
+│   │   └── InvalidTimestamps such records are too old, or too far in the future
 │   ├── BatchTooLarge         a record batch above the topic's limit
 │   ├── Unsupported           valid, but not something this system does
 │   └── OffsetOutOfRange      an offset outside what the log holds
@@ -30,6 +32,9 @@ StreamHouseError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class StreamHouseError(Exception):
@@ -69,6 +74,25 @@ class MalformedRequest(InvalidInput):
 
 
 class CorruptBatch(InvalidInput):
+    pass
+
+
+class RefusedRecord(NamedTuple):
+    """By its place in the batch, from 0."""
+
+    position: int
+    why: str
+
+
+class InvalidRecords(InvalidInput):
+    """`refused` are the first of them."""
+
+    def __init__(self, message: str, *, hint: str | None = None, refused: Sequence[RefusedRecord] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.refused = refused
+
+
+class InvalidTimestamps(InvalidRecords):
     pass
 
 

@@ -22,7 +22,7 @@ from streamhouse.model.config_key import (
 _NO_REPLICAS = "a partition has one leader and no followers"
 _NO_FILES = "segments are objects, without files and indexes of their own on a disk"
 _SYNCED = "what is acknowledged is durable already"
-_ANY_TIME = "any timestamp is taken"
+_TWO_LIMITS = "before.max.ms and after.max.ms have taken its place"
 _COMPACTS_WHEN_TOLD = "compaction runs when it is told to"
 _ONE_FORMAT = "there is one message format"
 _ALL_IN_OBJECTS = "all segments are in the object store"
@@ -68,9 +68,7 @@ IDLE_CONFIG_KEYS: tuple[ConfigKey, ...] = (
     _long("max.compaction.lag.ms", INT64_MAX, _COMPACTS_WHEN_TOLD, low=1),
     _flag("message.downconversion.enable", True, _ONE_FORMAT),
     _idle("message.format.version", ConfigType.STRING, "3.0-IV1", plain_name, _ONE_FORMAT),
-    _long("message.timestamp.after.max.ms", INT64_MAX, _ANY_TIME),
-    _long("message.timestamp.before.max.ms", INT64_MAX, _ANY_TIME),
-    _long("message.timestamp.difference.max.ms", INT64_MAX, _ANY_TIME),
+    _long("message.timestamp.difference.max.ms", INT64_MAX, _TWO_LIMITS),
     _idle("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", ratio, _COMPACTS_WHEN_TOLD),
     _int("min.insync.replicas", 1, _NO_REPLICAS, low=1),
     _flag("preallocate", False, _NO_FILES),

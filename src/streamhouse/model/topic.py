@@ -58,6 +58,20 @@ _EFFECTIVE_CONFIG_KEYS = (
         help="the largest record batch accepted",
     ),
     ConfigKey(
+        name="message.timestamp.after.max.ms",
+        type=ConfigType.LONG,
+        default=str(INT64_MAX),
+        check=integer(0, INT64_MAX),
+        help="records whose time is further in the future are refused",
+    ),
+    ConfigKey(
+        name="message.timestamp.before.max.ms",
+        type=ConfigType.LONG,
+        default=str(INT64_MAX),
+        check=integer(0, INT64_MAX),
+        help="records that are older than this are refused",
+    ),
+    ConfigKey(
         name="message.timestamp.type",
         type=ConfigType.STRING,
         default="CreateTime",
@@ -120,6 +134,14 @@ _EFFECTIVE_CONFIG_KEYS = (
         default="false",
         check=boolean,
         help="whether the number of partitions stays as it is, so that a key stays in its partition",
+    ),
+    ConfigKey(
+        name="streamhouse.validate",
+        type=ConfigType.BOOLEAN,
+        default="false",
+        check=boolean,
+        help="whether every record is read before its batch is taken, so that one which cannot be read is refused; "
+        "compacted topics do so anyway",
     ),
     ConfigKey(
         name="streamhouse.zone",
@@ -193,6 +215,9 @@ class LogConfig:
     max_message_bytes: int
     min_compaction_lag_ms: int
     stamps_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    validates_records: bool
     retention_bytes: int
     retention_ms: int
     segment_bytes: int
@@ -217,6 +242,9 @@ def parse_log_config(config: Mapping[str, str]) -> LogConfig:
         max_message_bytes=int(config["max.message.bytes"]),
         min_compaction_lag_ms=int(config["min.compaction.lag.ms"]),
         stamps_append_time=config["message.timestamp.type"] == "LogAppendTime",
+        timestamp_before_max_ms=int(config["message.timestamp.before.max.ms"]),
+        timestamp_after_max_ms=int(config["message.timestamp.after.max.ms"]),
+        validates_records=config["streamhouse.validate"] == "true",
         retention_bytes=int(config["retention.bytes"]),
         retention_ms=int(config["retention.ms"]),
         segment_bytes=min(int(config["segment.bytes"]), MAX_SEGMENT_BYTES),

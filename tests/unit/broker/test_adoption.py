@@ -19,6 +19,7 @@ from streamhouse.model.errors import (
     CorruptBatch,
     CorruptData,
     InvalidInput,
+    InvalidRecords,
     MetadataUnavailable,
     NotFound,
     SequenceRefused,
@@ -135,6 +136,22 @@ async def test_a_batch_with_a_partition_that_another_node_has_not_heard_of_is_fi
         assert not (await cluster.node().adopt(SINK, 0, [staged])).is_repeat
 
         assert await cluster.values(2) == [b"new"]
+
+
+async def test_what_a_topic_does_not_take_is_never_begun() -> None:
+    """The sink's next try, with keys, is the one that counts."""
+    async with adopting() as cluster:
+        node = cluster.node()
+        compacted = await cluster.storing.running.create("compacted", 1, cleanup_policy="compact")
+        staged = await stage(cluster.bench.objects, {(compacted.name, 0): SECOND, ("orders", 0): SECOND})
+
+        with pytest.raises(InvalidRecords, match="no key"):
+            await node.adopt(SINK, 0, [staged])
+
+        assert await cluster.bench.metadata.find_sink_batch(SINK, 0) is None
+        assert await cluster.values(0) == []
+        await node.adopt(SINK, 0, await two_tasks(cluster))
+        await assert_once(cluster)
 
 
 async def test_batches_of_a_sink_follow_one_another() -> None:

@@ -3,37 +3,61 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
 
 import pytest
 
-from log_parts.batches import sent
+from log_parts.batches import real, sent
 from log_parts.engines import finishes
-from log_parts.leaders import Partition
+from log_parts.leaders import Partition, log_config
 from log_parts.waiting import until
+from streamhouse.broker.admission import Admission
 from streamhouse.broker.produce import produce
 from streamhouse.format.batch import check_produced
 from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
 from streamhouse.model.errors import (
     BatchTooLarge,
     CorruptBatch,
+    InvalidTimestamps,
     NotFound,
     NotLeader,
     OutcomeUnknown,
     StorageUnavailable,
     Unavailable,
 )
+from streamhouse.model.topic import LogConfig
 
 HUNG_MS = 20_000
+
+
+class HeldThreads(Executor):
+    """Work is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        outcome: Future[Any] = Future()
+        self.waiting.append(lambda: outcome.set_result(work(*arguments, **options)))
+        return outcome
+
+    def work(self) -> None:
+        self.waiting.pop(0)()
 
 
 class Node:
     """What writing needs of a broker, around one partition whose WAL syncs when the test says so."""
 
-    def __init__(self, **options: int) -> None:
-        self.partition = Partition(**options)
+    def __init__(self, config: LogConfig | None = None, **options: int) -> None:
+        self.threads = HeldThreads()
+        self.partition = Partition(config=config, **options)
         self.leader = self.partition.leader
         self.wal = self.partition.wal
         self.buffer = self.partition.node_buffer
+        self.clock = self.partition.clock
+        self.admission = Admission(self.threads, self.clock)
 
     def produce(self, leader: PartitionLeader, batch: memoryview, acknowledgement: Acknowledgement) -> Appended:
         return leader.append(batch, check_produced(batch), acknowledgement)
@@ -63,6 +87,35 @@ async def test_batches_are_appended_in_the_order_of_the_calls() -> None:
     node.wal.sync()
 
     assert [(await call)[0] for call in calls] == [0, 2, 4]
+
+
+async def test_batches_that_must_be_looked_at_are_appended_in_the_order_of_the_calls() -> None:
+    """Also one for which the header is enough, if it comes behind."""
+    node = Node(config=log_config(message_timestamp_after_max_ms="1000"))
+    now_ms = node.clock.now_ms()
+    late = real(b"late", timestamps=(now_ms + 2_000,))
+    good = real(b"good", timestamps=(now_ms,))
+    calls = [node.start(batch) for batch in (late, good, late, good)]
+    await until(lambda: len(node.threads.waiting) == 1, "the first is looked at")
+    assert node.leader.next_offset == 0
+
+    for _ in range(4):
+        await until(lambda: node.threads.waiting, "the next is looked at")
+        node.threads.work()
+    await until(lambda: len(node.wal.waiting) == 2, "the good ones are appended")
+    node.wal.sync()
+
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [outcomes[1], outcomes[3]] == [(0, -1), (1, -1)]
+    assert isinstance(outcomes[0], InvalidTimestamps)
+    assert isinstance(outcomes[2], InvalidTimestamps)
+
+
+async def test_a_look_that_takes_too_long_has_stored_nothing() -> None:
+    node = Node(config=log_config(cleanup_policy="compact"))
+    with pytest.raises(Unavailable, match="looked at"):
+        await node.start(real(b"value"), timeout_ms=10)
+    assert node.leader.next_offset == 0
 
 
 async def test_what_is_not_a_batch_is_refused() -> None:

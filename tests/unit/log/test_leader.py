@@ -5,16 +5,14 @@ from __future__ import annotations
 import pytest
 
 from log_parts.batches import EPOCH, header_of, real, sent
-from log_parts.leaders import Ack, Partition, log_config, segment_row
+from log_parts.leaders import Partition, log_config, segment_row
 from streamhouse.core.producer_state import ProducerTable
 from streamhouse.core.segment_roll import PACE_MS
 from streamhouse.format.batch import check_crc, iter_headers, read_header
-from streamhouse.format.compression import Codec
 from streamhouse.format.records import decode_records
 from streamhouse.log import leader
 from streamhouse.model.errors import (
     BatchTooLarge,
-    CorruptBatch,
     EarlierBatchAwaited,
     NotLeader,
     OffsetOutOfRange,
@@ -301,37 +299,8 @@ def test_create_time_is_left_alone() -> None:
     assert [record.timestamp_ms for record in decode_records(partition.read_all())] == [7]
 
 
-@pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-@pytest.mark.parametrize("given", list(Codec))
-def test_a_topic_with_a_codec_stores_every_batch_with_it(given: Codec, wanted: str) -> None:
-    partition = Partition(config=log_config(compression_type=wanted))
-    partition.append(real(b"hello", b"world", codec=given))
-    partition.wal.sync()
-    stored = partition.read_all()
-
-    assert read_header(stored).codec == (Codec.NONE if wanted == "uncompressed" else Codec[wanted.upper()])
-    assert [record.value for record in decode_records(stored)] == [b"hello", b"world"]
-
-
-def test_a_batch_that_cannot_be_decompressed_is_refused_and_changes_nothing() -> None:
-    partition = Partition(config=log_config(compression_type="zstd"))
-    broken = real(b"hello", codec=Codec.GZIP)
-    lied = memoryview(bytearray(sent(len(broken))))
-    lied[:] = broken
-    ruined = bytearray(lied)
-    ruined[61:] = bytes(len(ruined) - 61)
-    header = read_header(ruined)
-
-    with pytest.raises(CorruptBatch):
-        partition.leader.append(memoryview(ruined), header._replace(producer_id=PRODUCER, base_sequence=0), Ack())
-
-    assert partition.leader.next_offset == 0
-    assert partition.leader.producers.get(PRODUCER) is None
-
-
-@pytest.mark.parametrize("config", [{"message_timestamp_type": "LogAppendTime"}, {"compression_type": "uncompressed"}])
-def test_a_large_batch_in_memory_of_its_own_can_be_rewritten(config: dict[str, str]) -> None:
-    partition = Partition(config=log_config(**config))
+def test_a_large_batch_in_memory_of_its_own_can_be_rewritten() -> None:
+    partition = Partition(config=log_config(message_timestamp_type="LogAppendTime"))
     partition.append(real(b"x" * LARGE_BYTES), owned=True)
     partition.wal.sync()
     stored = partition.read_all()

@@ -27,6 +27,8 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (errors.InvalidConfig, ErrorCode.INVALID_CONFIG),
     (errors.MalformedRequest, ErrorCode.INVALID_REQUEST),
     (errors.CorruptBatch, ErrorCode.CORRUPT_MESSAGE),
+    (errors.InvalidTimestamps, ErrorCode.INVALID_TIMESTAMP),
+    (errors.InvalidRecords, ErrorCode.INVALID_RECORD),
     (errors.BatchTooLarge, ErrorCode.MESSAGE_TOO_LARGE),
     (errors.Unsupported, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
     (errors.OffsetOutOfRange, ErrorCode.OFFSET_OUT_OF_RANGE),

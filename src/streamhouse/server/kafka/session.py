@@ -73,7 +73,8 @@ class KafkaSession:
             return
         header = decode_request_header(buffer, start, end)
         if header.api is produce.API:
-            produce.handle(self, header, buffer, end, owned=owned)
+            if not produce.handle(self, header, buffer, end, owned=owned):
+                self._enqueue(bytes(buffer[start:end]))
         elif end - start > _MAX_CONTROL_BYTES:
             raise MalformedRequest(f"a request of {end - start} bytes is too large for API {header.api_key}")
         elif self._replies or not self._answer_now(header, buffer, end):
@@ -136,7 +137,7 @@ class KafkaSession:
                 request = self._dequeue()
                 header = decode_request_header(request, 0, len(request))
                 if header.api is produce.API:
-                    produce.handle(self, header, request, len(request), owned=False)
+                    await produce.handle_in_turn(self, header, request, len(request))
                     self.frames_done()
                     continue
                 await self._until_all_answered()

@@ -49,6 +49,8 @@ _KINDS: dict[type[errors.StreamHouseError], ErrorKind] = {
     errors.PolicyViolation: ErrorKind("policy-violation", Status.FAILED_PRECONDITION),
     errors.MalformedRequest: ErrorKind("malformed-request", Status.INVALID_ARGUMENT),
     errors.CorruptBatch: ErrorKind("corrupt-batch", Status.INVALID_ARGUMENT),
+    errors.InvalidRecords: ErrorKind("invalid-records", Status.INVALID_ARGUMENT),
+    errors.InvalidTimestamps: ErrorKind("invalid-timestamps", Status.INVALID_ARGUMENT),
     errors.BatchTooLarge: ErrorKind("batch-too-large", Status.INVALID_ARGUMENT),
     errors.Unsupported: ErrorKind("unsupported", Status.UNIMPLEMENTED),
     errors.OffsetOutOfRange: ErrorKind("offset-out-of-range", Status.OUT_OF_RANGE),

@@ -16,6 +16,8 @@ _STATUSES: dict[type[errors.StreamHouseError], int] = {
     errors.PolicyViolation: 409,
     errors.MalformedRequest: 400,
     errors.CorruptBatch: 400,
+    errors.InvalidRecords: 400,
+    errors.InvalidTimestamps: 400,
     errors.BatchTooLarge: 413,
     errors.Unsupported: 501,
     errors.OffsetOutOfRange: 416,

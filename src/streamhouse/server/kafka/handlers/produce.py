@@ -7,20 +7,35 @@ what an idempotent producer sends again gets the first offset. Gaps: transaction
 
 What comes behind a batch that was refused for a reason that passes is refused too (refused_sequences.py).
 
+A batch that its topic's rules do not allow (core/record_rules.py) is refused whole, and the first thousand of its bad
+records are named: records without a key on a compacted topic, times beyond message.timestamp.before.max.ms and
+.after.max.ms, which have no limit by default (Kafka's is an hour into the future, by KIP-1030). Where records have to
+be read for that, a thread does so, and the connection's later requests wait. What becomes larger than 16 MiB then is
+answered with MESSAGE_TOO_LARGE.
+
 A batch whose largest timestamp lies before its first one, as sarama wrote them before version 1.45.1, is stored with
 the true one, for retention and lookups by time go by it."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from streamhouse.broker.broker import Broker
+from streamhouse.core.record_rules import Admitted, is_cheap
 from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import CorruptBatch, NotLeader, OutcomeUnknown, StreamHouseError, Unsupported
+from streamhouse.model.errors import (
+    CorruptBatch,
+    InvalidRecords,
+    NotLeader,
+    OutcomeUnknown,
+    StreamHouseError,
+    Unsupported,
+)
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import NO_LEADER, find_leader, known_topic, leader_of
 from streamhouse.server.kafka.refusals import InvalidAcks
@@ -29,6 +44,7 @@ from streamhouse.server.kafka.reply import Reply, ReplySender
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
 from streamhouse.wire.kafka.messages import produce as messages
 from streamhouse.wire.kafka.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -175,9 +191,15 @@ class PartitionOutcome:
             index=index,
             error_code=code_of(problem),
             base_offset=-1,
+            record_errors=_record_errors(problem),
             error_message=str(problem),
             current_leader=LeaderIdAndEpoch(leader_id=current.node_id, leader_epoch=current.epoch),
         )
+
+
+def _record_errors(problem: StreamHouseError) -> list[BatchIndexAndErrorMessage]:
+    refused = problem.refused if isinstance(problem, InvalidRecords) else ()
+    return [BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=why) for position, why in refused]
 
 
 class CommonProduce(Reply):
@@ -290,27 +312,86 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
     return True
 
 
-def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int, *, owned: bool) -> None:
-    """Append every batch; the reply, if one is wanted, takes its place in the order of replies now."""
+def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int, *, owned: bool) -> bool:
+    """Append every batch; the reply, if one is wanted, takes its place in the order of replies now. False, and nothing
+    is done, if a thread must look at records first: then it is for `handle_in_turn`."""
+    request = _decode(header, buffer, end)
+    parts = _parts_of(session.broker, header, request)
+    looks = [part for part in parts if part.must_look]
+    if not all(is_cheap(part.batch) for part in looks):
+        return False
+    admission = session.broker.admission
+    outcomes = admission.admit_now([(part.leader.rules, part.batch) for part in looks])
+    _append_all(session, header, request, parts, dict(zip(looks, outcomes, strict=True)), owned=owned)
+    return True
+
+
+async def handle_in_turn(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int) -> None:
+    """The same, while everything that comes behind it on the connection waits."""
+    request = _decode(header, buffer, end)
+    parts = _parts_of(session.broker, header, request)
+    looks = [part for part in parts if part.must_look]
+    outcomes = await session.broker.admission.admit([(part.leader.rules, part.batch) for part in looks])
+    if session.connection.is_open:
+        _append_all(session, header, request, parts, dict(zip(looks, outcomes, strict=True)), owned=False)
+
+
+def _decode(header: RequestHeader, buffer: memoryview, end: int) -> ProduceRequest:
     if end - header.body_pos > _LARGE_BYTES:
         check_batch_count(buffer, header.body_pos, end, header.api_version, _MAX_BATCHES)
-    request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
+    return messages.decode_request(buffer, header.body_pos, end, header.api_version)
+
+
+class _Part:
+    """One partition of a request: its leader here, if there is one, and whether its batch must be looked at."""
+
+    __slots__ = ("batch", "header", "leader", "must_look", "place", "problem")
+
+    def __init__(self, broker: Broker, key: bytes, topic: TopicProduceData, data: PartitionProduceData) -> None:
+        self.place: Place = (key, data.index)
+        self.batch = data.records if isinstance(data.records, memoryview) else memoryview(b"")
+        self.header = read_header(self.batch) if len(self.batch) >= HEADER_BYTES else None
+        self.must_look = False
+        self.problem: StreamHouseError | None = None
+        try:
+            self.leader = find_leader(broker, topic.name, topic.topic_id, data.index)
+        except StreamHouseError as problem:
+            self.problem = problem
+        else:
+            self.must_look = self.header is not None and broker.admission.is_needed(self.leader, self.header)
+
+
+def _parts_of(broker: Broker, header: RequestHeader, request: ProduceRequest) -> list[_Part]:
+    parts: list[_Part] = []
+    for topic in request.topic_data:
+        key = topic.topic_id.bytes if header.api_version >= _TOPIC_IDS_SINCE else topic.name.encode()
+        parts += [_Part(broker, key, topic, data) for data in topic.partition_data]
+    return parts
+
+
+def _append_all(
+    session: KafkaSession,
+    header: RequestHeader,
+    request: ProduceRequest,
+    parts: Sequence[_Part],
+    admitted: Mapping[_Part, Admitted | StreamHouseError],
+    *,
+    owned: bool,
+) -> None:
     pending = PendingProduce(header, request, session)
     if request.acks != 0:
         session.expect(pending)
-    for topic in request.topic_data:
-        key = topic.topic_id.bytes if header.api_version >= _TOPIC_IDS_SINCE else topic.name.encode()
-        for data in topic.partition_data:
-            outcome = PartitionOutcome(pending, session.refused, (key, data.index))
-            pending.expect(outcome)
-            try:
-                if request.acks not in _VALID_ACKS:
-                    raise InvalidAcks(f"acks={request.acks} is not -1, 0 or 1")
-                if request.transactional_id is not None:
-                    raise Unsupported("transactions are not supported")
-                _append(session, topic, data, outcome, owned=owned)
-            except StreamHouseError as problem:
-                outcome.failed(problem)
+    for part in parts:
+        outcome = PartitionOutcome(pending, session.refused, part.place)
+        pending.expect(outcome)
+        try:
+            if request.acks not in _VALID_ACKS:
+                raise InvalidAcks(f"acks={request.acks} is not -1, 0 or 1")
+            if request.transactional_id is not None:
+                raise Unsupported("transactions are not supported")
+            _append(session, part, outcome, admitted.get(part), owned=owned)
+        except StreamHouseError as problem:
+            outcome.failed(problem)
     pending.settled()
     if request.acks == 0 and any(outcome.problem is not None for outcome in pending.outcomes):
         session.connection.close()
@@ -318,22 +399,26 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
 
 def _append(
     session: KafkaSession,
-    topic: TopicProduceData,
-    data: PartitionProduceData,
+    part: _Part,
     outcome: PartitionOutcome,
+    admitted: Admitted | StreamHouseError | None,
     *,
     owned: bool,
 ) -> None:
-    broker = session.broker
-    batch = data.records
-    if isinstance(batch, memoryview) and len(batch) >= HEADER_BYTES:
-        outcome.header = read_header(batch)
-    leader = find_leader(broker, topic.name, topic.topic_id, data.index)
-    outcome.leader = leader
-    if not isinstance(batch, memoryview):
+    batch = part.batch
+    outcome.header = part.header
+    if part.problem is not None:
+        raise part.problem
+    leader = outcome.leader = part.leader
+    if not batch:
         raise CorruptBatch("a partition came without records")
     outcome.check_turn()
     end_offset = leader.next_offset
-    outcome.appended = broker.produce(leader, batch, outcome, owned=owned)
+    if isinstance(admitted, StreamHouseError):
+        raise admitted
+    if admitted is None:
+        outcome.appended = session.broker.produce(leader, batch, outcome, owned=owned)
+    else:
+        outcome.appended = leader.append(admitted.batch, admitted.header, outcome)
     session.measures.produced(leader.next_offset - end_offset, len(batch))
     session.pause_while_full(leader)
