@@ -167,6 +167,20 @@ def test_a_time_is_found_in_front_of_them_and_behind(
     assert kafka.offset_of(topic, TIME_MS).offset == behind
 
 
+async def test_as_many_headers_as_are_allowed_come_through(
+    broker: Broker, rest: RestCaller, api: Api, kafka: Kafka, topic: str
+) -> None:
+    count = 100_000
+    assert kafka.produce(topic, many_headers(count)).error_code == ErrorCode.NONE
+
+    (record,) = (await asyncio.to_thread(rest.get, f"topics/{topic}/partitions/0/records"))["records"]
+    assert len(record["headers"]) == count
+    with EventReader(broker.endpoint, topic, "from=earliest") as reader:
+        assert len(reader.next_event().data["headers"]) == count
+    answers = api.listen("Records.Consume", pb.ConsumeRequest(topic=topic, until_end=True))
+    assert [len(each.headers) async for answer in answers for each in answer.records] == [count]
+
+
 def test_rows_are_not_made_on_the_loop(
     broker: Broker, rest: RestCaller, kafka: Kafka, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

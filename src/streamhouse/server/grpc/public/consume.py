@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from streamhouse.broker.records import EARLIEST, ReadRecords, RecordDoor
 from streamhouse.model.errors import InvalidInput, NotFound, OffsetOutOfRange
 from streamhouse.model.topic import Topic
-from streamhouse.server.grpc.public.messages import in_messages, record_message, time_of
+from streamhouse.server.grpc.public.messages import in_messages, record_messages, time_of
 from streamhouse.server.grpc.public.streams import Answers
 from streamhouse.wire.grpc import streamhouse_v1_pb2 as pb
 
@@ -143,7 +143,7 @@ class Consumption:
                 await self._answers.send(
                     pb.ConsumeResponse(
                         partition=reading.partition,
-                        records=map(record_message, several),
+                        records=await record_messages(several),
                         next_offset=_end(reading, read) if is_last else several[-1].offset + 1,
                         log_start_offset=read.log_start_offset,
                         high_watermark=read.high_watermark,

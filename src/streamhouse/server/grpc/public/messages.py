@@ -8,6 +8,7 @@ from streamhouse.broker.records import EARLIEST, LATEST
 from streamhouse.client.peer import FoundOffset
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, StreamHouseError
+from streamhouse.server.row_messages import made_of
 from streamhouse.wire.grpc import streamhouse_v1_pb2 as pb
 from streamhouse.wire.grpc.error_kinds import kind_of
 
@@ -15,7 +16,11 @@ _RECORD_BYTES = 24
 """What a record takes beside its key, value and headers, about."""
 
 
-def record_message(record: Record) -> pb.Record:
+async def record_messages(records: Sequence[Record]) -> list[pb.Record]:
+    return await made_of(records, lambda: [_record_message(record) for record in records])
+
+
+def _record_message(record: Record) -> pb.Record:
     return pb.Record(
         offset=record.offset,
         timestamp_ms=record.timestamp_ms,

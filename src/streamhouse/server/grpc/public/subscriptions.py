@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
 
@@ -17,7 +17,7 @@ from streamhouse.model.errors import InvalidInput, NotFound, StreamHouseError
 from streamhouse.model.names import check_group_id
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.grpc.public.consume import AnswerLimits
-from streamhouse.server.grpc.public.messages import in_messages, record_message
+from streamhouse.server.grpc.public.messages import in_messages, record_messages
 from streamhouse.server.grpc.public.streams import Answers
 from streamhouse.wire.grpc import streamhouse_v1_pb2 as pb
 
@@ -142,7 +142,7 @@ async def _forward(consumer: GroupConsumer, limits: AnswerLimits, answers: Answe
         if assignment != told:
             await answers.send(pb.SubscribeResponse(assignment=_assignment(consumer, assignment)))
             told = assignment
-        for message in _messages(records, told, limits.max_bytes):
+        async for message in _messages(records, told, limits.max_bytes):
             await answers.send(message)
         records = await consumer.poll(max_records=limits.max_records, max_bytes=limits.max_bytes, max_wait_ms=_POLL_MS)
 
@@ -155,9 +155,9 @@ def _assignment(consumer: GroupConsumer, partitions: Iterable[GroupPartition]) -
     )
 
 
-def _messages(
+async def _messages(
     records: Iterable[ConsumedRecord], assignment: Sequence[GroupPartition], max_bytes: int
-) -> Iterator[pb.SubscribeResponse]:
+) -> AsyncIterator[pb.SubscribeResponse]:
     """Without those of partitions that were taken away meanwhile: whoever has them now reads them again."""
     for partition, run in groupby(records, key=lambda record: GroupPartition(record.topic, record.partition)):
         if partition not in assignment:
@@ -168,7 +168,7 @@ def _messages(
                 records=pb.GroupRecords(
                     topic=partition.topic,
                     partition=partition.partition,
-                    records=map(record_message, several),
+                    records=await record_messages(several),
                     next_offset=several[-1].offset + 1,
                 )
             )

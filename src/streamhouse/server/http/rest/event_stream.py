@@ -6,6 +6,7 @@ without an event tells the browser what was passed over by a filter."""
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 
 import msgspec
 from starlette.datastructures import MutableHeaders
@@ -17,6 +18,7 @@ from streamhouse.model.errors import InvalidInput, NotFound, StreamHouseError, U
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.http.rest.following import Follower, Following, Page
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest.positions import positions_text
 from streamhouse.wire.http.rest.problems import problem_of
 from streamhouse.wire.http.rest.records import FollowQuery, Unreadable
@@ -86,21 +88,18 @@ class EventStream(Response):
         await _send_part(send, f"retry: {_RETRY_MS}\nid: {positions_text(follower.positions)}\n\n".encode())
         try:
             async for page in follower.pages():
-                await _send_part(send, self._heartbeat() if page is None else self._events(page))
+                await _send_part(send, self._heartbeat() if page is None else await self._events(page))
         except StreamHouseError as problem:
             await _send_part(send, b"event: problem\n" + _data(msgspec.json.encode(problem_of(problem))) + b"\n")
 
-    def _events(self, page: Page) -> bytes:
+    async def _events(self, page: Page) -> bytes:
+        shown = await made_of(page.records, partial(self._shown, page))
         partition = page.partition
         positions = self._follower.positions
         parts: list[bytes] = []
-        for record in page.records:
+        for record, data in zip(page.records, shown, strict=True):
             positions[partition] = record.offset + 1
-            parts += (
-                f"id: {positions_text(positions)}\n".encode(),
-                _data(msgspec.json.encode(self._query.show(partition, record))),
-                b"\n",
-            )
+            parts += (f"id: {positions_text(positions)}\n".encode(), data, b"\n")
         positions[partition] = page.next_offset
         if page.passed_over is not None:
             parts += (
@@ -109,6 +108,9 @@ class EventStream(Response):
                 b"\n",
             )
         return b"".join(parts)
+
+    def _shown(self, page: Page) -> list[bytes]:
+        return [_data(msgspec.json.encode(self._query.show(page.partition, record))) for record in page.records]
 
     def _heartbeat(self) -> bytes:
         return f": alive\nid: {positions_text(self._follower.positions)}\n\n".encode()

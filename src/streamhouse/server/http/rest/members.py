@@ -17,6 +17,7 @@ from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.group_sessions import GroupSessions, Session
 from streamhouse.server.http.rest.groups import TAG, group_of, partition_refs
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest import groups as api
 
 _MEMBER_ID = "3a1c8f0e-7f43-4d6c-9b6f-0f6f3f1d2c4b"
@@ -124,7 +125,10 @@ class _MemberRoutes:
             )
             await _put_back_if_gone(consumer, records, call.request)
             return api.PollAnswer(
-                records=[asked.show_record(record.topic, record.partition, _row(record)) for record in records],
+                records=await made_of(
+                    records,
+                    lambda: [asked.show_record(record.topic, record.partition, _row(record)) for record in records],
+                ),
                 epoch=consumer.epoch,
                 assignment=partition_refs(consumer.assignment),
             )

@@ -17,6 +17,7 @@ from streamhouse.server.http.rest.filters import filter_of
 from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
 from streamhouse.server.http.rest.reading import size_bytes
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest.positions import Range, ranges_of, ranges_text
 from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery, Unreadable
 
@@ -82,7 +83,11 @@ class _Messages:
         ]
         is_newest_first = query.order == "newest"
         await self._run(scans, newest_first=is_newest_first)
-        return _answer(query, scans, newest_first=is_newest_first)
+        chosen = list(_chosen(scans, query.limit, newest_first=is_newest_first))
+        return await made_of(
+            [record for _, record in chosen],
+            lambda: _answer(query, scans, chosen, newest_first=is_newest_first),
+        )
 
     async def _run(self, scans: Sequence[PartitionScan], *, newest_first: bool) -> None:
         places = asyncio.Semaphore(_AT_ONCE)
@@ -119,8 +124,13 @@ def _given_ranges(topic: Topic, text: str) -> dict[int, Range]:
     return ranges
 
 
-def _answer(query: MessagesQuery, scans: Sequence[PartitionScan], *, newest_first: bool) -> MessagesAnswer:
-    chosen = list(_chosen(scans, query.limit, newest_first=newest_first))
+def _answer(
+    query: MessagesQuery,
+    scans: Sequence[PartitionScan],
+    chosen: Sequence[tuple[int, Record]],
+    *,
+    newest_first: bool,
+) -> MessagesAnswer:
     taken = Counter(partition for partition, _ in chosen)
     left = {scan.partition: scan.left_after(taken[scan.partition], newest_first=newest_first) for scan in scans}
     left = {partition: (start, end) for partition, (start, end) in left.items() if start < end}

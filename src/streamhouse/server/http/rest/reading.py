@@ -12,6 +12,7 @@ from streamhouse.runtime.clock import Clock
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.server.http.rest.waiting import Waiting
+from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest.records import RecordsAnswer, RecordsQuery
 
 _LOOK_UP_MS = 1_000
@@ -71,7 +72,7 @@ class _Reading:
                 page = await self._wait(call, topic, partition, offset)
         records, next_offset = _within(query.max_bytes, page)
         return RecordsAnswer(
-            records=[query.show(partition, record) for record in records],
+            records=await made_of(records, lambda: [query.show(partition, record) for record in records]),
             next_offset=next_offset,
             log_start_offset=page.log_start_offset,
             high_watermark=page.high_watermark,

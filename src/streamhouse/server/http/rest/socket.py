@@ -3,9 +3,12 @@ and ignored; pings keep the connection alive and find those that are gone."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from streamhouse.format.rows import Record
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.http.rest.following import Follower, Following
@@ -13,6 +16,7 @@ from streamhouse.server.http.rest.origins import foreign_origin
 from streamhouse.server.http.rest.problems import problem_response, refuse
 from streamhouse.server.http.rest.query import query_reader
 from streamhouse.server.http.rest.registry import API, Rest
+from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest.positions import positions_text
 from streamhouse.wire.http.rest.records import FollowedRecord, FollowedUnreadable, FollowQuery, Unreadable
 
@@ -59,8 +63,9 @@ async def _send_records(socket: WebSocket, follower: Follower, query: FollowQuer
             partition = page.partition
             for record in page.records:
                 positions[partition] = record.offset + 1
-                message = FollowedRecord(positions=positions_text(positions), record=query.show(partition, record))
-                await socket.send_text(msgspec.json.encode(message).decode())
+                await socket.send_text(
+                    await made_of([record], partial(_message, query, partition, record, positions_text(positions)))
+                )
             positions[partition] = page.next_offset
             if page.passed_over is not None:
                 passed_over = FollowedUnreadable(
@@ -69,6 +74,11 @@ async def _send_records(socket: WebSocket, follower: Follower, query: FollowQuer
                 await socket.send_text(msgspec.json.encode(passed_over).decode())
     finally:
         await watching.cancel()
+
+
+def _message(query: FollowQuery, partition: int, record: Record, positions: str) -> str:
+    message = FollowedRecord(positions=positions, record=query.show(partition, record))
+    return msgspec.json.encode(message).decode()
 
 
 async def _stop_at_disconnect(socket: WebSocket, follower: Follower) -> None:
