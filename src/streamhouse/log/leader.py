@@ -305,6 +305,7 @@ class PartitionLeader:
     def configure(self, config: LogConfig) -> None:
         self.config = config
         self.rules = RecordRules.of(config)
+        self.has_rules = not self.rules.are_none
 
     @property
     def has_begun(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from log_parts.batches import real
 from log_parts.kafka import Kafka, fetch_request, produce_request
-from streamhouse.format.records import decode_records
+from streamhouse.format.records import Record, decode_records, encode_records
 from streamhouse.server.kafka.handlers import api_versions as api_versions_handler
 from streamhouse.server.kafka.handlers import produce as produce_handler
 from streamhouse.server.kafka.routing import ROUTES
@@ -694,7 +694,7 @@ def test_a_special_timestamp_is_known_since_its_version(
 
 def test_records_of_a_topic_that_is_only_compacted_are_not_deleted(broker: Broker, kafka: Kafka) -> None:
     broker.create_topic("compacted", 1, {"cleanup.policy": "compact"})
-    kafka.produce_values("compacted", b"kept")
+    kafka.produce("compacted", encode_records([Record(0, 1_000, b"key", b"kept")]))
     asked = delete_records.DeleteRecordsPartition(partition_index=0, offset=1)
     request = delete_records.DeleteRecordsRequest(
         topics=[delete_records.DeleteRecordsTopic(name="compacted", partitions=[asked])], timeout_ms=30_000

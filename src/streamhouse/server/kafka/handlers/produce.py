@@ -19,10 +19,11 @@ the true one, for retention and lookups by time go by it."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from streamhouse.broker.admission import Look
 from streamhouse.broker.broker import Broker
 from streamhouse.core.record_rules import Admitted, is_cheap
 from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
@@ -47,13 +48,13 @@ from streamhouse.wire.kafka.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
 )
+from streamhouse.wire.kafka.primitives import Records
 from streamhouse.wire.kafka.produce_scan import encode_reply, scan
 from streamhouse.wire.kafka.produce_size import check_batch_count
 from streamhouse.wire.kafka.registry import APIS
@@ -68,17 +69,18 @@ _TOPIC_IDS_SINCE = 13
 _LARGE_BYTES = 1024 * 1024
 _MAX_BATCHES = 20_000
 _NO_ID = UUID(int=0)
+_NOTHING = memoryview(b"")
 
 
 class PendingProduce(Reply):
     """A request whose partitions become durable one by one; the last one, or the end of its time, sends the reply."""
 
-    __slots__ = ("_header", "_request", "_session", "_unsettled", "outcomes")
+    __slots__ = ("_header", "_session", "_unsettled", "outcomes", "request")
 
     def __init__(self, header: RequestHeader, request: ProduceRequest, session: KafkaSession) -> None:
         super().__init__(session, request.timeout_ms)
         self._header = header
-        self._request = request
+        self.request = request
         self._session = session
         self._unsettled = 1
         self.outcomes: list[PartitionOutcome] = []
@@ -101,7 +103,7 @@ class PendingProduce(Reply):
         """Never raises: who reports durability has others to tell."""
         measures = self._session.measures
         measures.produces_refused += any(outcome.problem is not None for outcome in self.outcomes)
-        if self._request.acks == 0:
+        if self.request.acks == 0:
             measures.produces_unanswered += 1
             return
         try:
@@ -120,7 +122,7 @@ class PendingProduce(Reply):
                     next(outcomes).response(self._session.broker, topic, data.index) for data in topic.partition_data
                 ],
             )
-            for topic in self._request.topic_data
+            for topic in self.request.topic_data
         ]
         response = ProduceResponse(responses=responses, node_endpoints=self._other_leaders(responses))
         version = self._header.api_version
@@ -139,17 +141,49 @@ class PendingProduce(Reply):
 class PartitionOutcome:
     """What became of one partition's batch."""
 
-    __slots__ = ("_is_settled", "_pending", "_place", "_refused", "appended", "header", "leader", "problem")
+    __slots__ = (
+        "_is_settled",
+        "_pending",
+        "_place",
+        "_refused",
+        "admitted",
+        "appended",
+        "batch",
+        "header",
+        "leader",
+        "must_look",
+        "not_led",
+        "problem",
+    )
 
-    def __init__(self, pending: PendingProduce, refused: RefusedSequences, place: Place) -> None:
+    def __init__(
+        self, pending: PendingProduce, refused: RefusedSequences, place: Place, records: Records | None
+    ) -> None:
         self._pending = pending
         self._refused = refused
         self._place = place
         self._is_settled = False
-        self.header: BatchHeader | None = None
+        self.batch = records if isinstance(records, memoryview) else _NOTHING
+        self.header: BatchHeader | None = read_header(self.batch) if len(self.batch) >= HEADER_BYTES else None
         self.leader: PartitionLeader | None = None
+        self.not_led: StreamHouseError | None = None
+        self.must_look = False
+        self.admitted: Admitted | StreamHouseError | None = None
         self.appended: Appended | None = None
         self.problem: StreamHouseError | None = None
+
+    def find_leader(self, broker: Broker, topic: TopicProduceData) -> None:
+        try:
+            self.leader = find_leader(broker, topic.name, topic.topic_id, self._place[1])
+        except StreamHouseError as problem:
+            self.not_led = problem
+        else:
+            self.must_look = self.header is not None and broker.admission.is_needed(self.leader, self.header)
+
+    @property
+    def look(self) -> Look:
+        assert self.leader is not None
+        return self.leader.rules, self.batch
 
     def durable(self) -> None:
         self._is_settled = True
@@ -315,81 +349,56 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
 def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int, *, owned: bool) -> bool:
     """Append every batch; the reply, if one is wanted, takes its place in the order of replies now. False, and nothing
     is done, if a thread must look at records first: then it is for `handle_in_turn`."""
-    request = _decode(header, buffer, end)
-    parts = _parts_of(session.broker, header, request)
-    looks = [part for part in parts if part.must_look]
-    if not all(is_cheap(part.batch) for part in looks):
-        return False
-    admission = session.broker.admission
-    outcomes = admission.admit_now([(part.leader.rules, part.batch) for part in looks])
-    _append_all(session, header, request, parts, dict(zip(looks, outcomes, strict=True)), owned=owned)
+    pending = _read(session, header, buffer, end)
+    looked_at = [outcome for outcome in pending.outcomes if outcome.must_look]
+    if looked_at:
+        if not all(is_cheap(outcome.batch) for outcome in looked_at):
+            return False
+        _note(looked_at, session.broker.admission.admit_now([outcome.look for outcome in looked_at]))
+    _append_all(session, pending, owned=owned)
     return True
 
 
 async def handle_in_turn(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int) -> None:
     """The same, while everything that comes behind it on the connection waits."""
-    request = _decode(header, buffer, end)
-    parts = _parts_of(session.broker, header, request)
-    looks = [part for part in parts if part.must_look]
-    outcomes = await session.broker.admission.admit([(part.leader.rules, part.batch) for part in looks])
+    pending = _read(session, header, buffer, end)
+    looked_at = [outcome for outcome in pending.outcomes if outcome.must_look]
+    _note(looked_at, await session.broker.admission.admit([outcome.look for outcome in looked_at]))
     if session.connection.is_open:
-        _append_all(session, header, request, parts, dict(zip(looks, outcomes, strict=True)), owned=False)
+        _append_all(session, pending, owned=False)
 
 
-def _decode(header: RequestHeader, buffer: memoryview, end: int) -> ProduceRequest:
+def _note(looked_at: Iterable[PartitionOutcome], found: Iterable[Admitted | StreamHouseError]) -> None:
+    for outcome, admitted in zip(looked_at, found, strict=True):
+        outcome.admitted = admitted
+
+
+def _read(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int) -> PendingProduce:
+    """The request, and who leads each of its partitions."""
     if end - header.body_pos > _LARGE_BYTES:
         check_batch_count(buffer, header.body_pos, end, header.api_version, _MAX_BATCHES)
-    return messages.decode_request(buffer, header.body_pos, end, header.api_version)
-
-
-class _Part:
-    """One partition of a request: its leader here, if there is one, and whether its batch must be looked at."""
-
-    __slots__ = ("batch", "header", "leader", "must_look", "place", "problem")
-
-    def __init__(self, broker: Broker, key: bytes, topic: TopicProduceData, data: PartitionProduceData) -> None:
-        self.place: Place = (key, data.index)
-        self.batch = data.records if isinstance(data.records, memoryview) else memoryview(b"")
-        self.header = read_header(self.batch) if len(self.batch) >= HEADER_BYTES else None
-        self.must_look = False
-        self.problem: StreamHouseError | None = None
-        try:
-            self.leader = find_leader(broker, topic.name, topic.topic_id, data.index)
-        except StreamHouseError as problem:
-            self.problem = problem
-        else:
-            self.must_look = self.header is not None and broker.admission.is_needed(self.leader, self.header)
-
-
-def _parts_of(broker: Broker, header: RequestHeader, request: ProduceRequest) -> list[_Part]:
-    parts: list[_Part] = []
+    request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
+    pending = PendingProduce(header, request, session)
     for topic in request.topic_data:
         key = topic.topic_id.bytes if header.api_version >= _TOPIC_IDS_SINCE else topic.name.encode()
-        parts += [_Part(broker, key, topic, data) for data in topic.partition_data]
-    return parts
+        for data in topic.partition_data:
+            outcome = PartitionOutcome(pending, session.refused, (key, data.index), data.records)
+            outcome.find_leader(session.broker, topic)
+            pending.expect(outcome)
+    return pending
 
 
-def _append_all(
-    session: KafkaSession,
-    header: RequestHeader,
-    request: ProduceRequest,
-    parts: Sequence[_Part],
-    admitted: Mapping[_Part, Admitted | StreamHouseError],
-    *,
-    owned: bool,
-) -> None:
-    pending = PendingProduce(header, request, session)
+def _append_all(session: KafkaSession, pending: PendingProduce, *, owned: bool) -> None:
+    request = pending.request
     if request.acks != 0:
         session.expect(pending)
-    for part in parts:
-        outcome = PartitionOutcome(pending, session.refused, part.place)
-        pending.expect(outcome)
+    for outcome in pending.outcomes:
         try:
             if request.acks not in _VALID_ACKS:
                 raise InvalidAcks(f"acks={request.acks} is not -1, 0 or 1")
             if request.transactional_id is not None:
                 raise Unsupported("transactions are not supported")
-            _append(session, part, outcome, admitted.get(part), owned=owned)
+            _append(session, outcome, owned=owned)
         except StreamHouseError as problem:
             outcome.failed(problem)
     pending.settled()
@@ -397,25 +406,17 @@ def _append_all(
         session.connection.close()
 
 
-def _append(
-    session: KafkaSession,
-    part: _Part,
-    outcome: PartitionOutcome,
-    admitted: Admitted | StreamHouseError | None,
-    *,
-    owned: bool,
-) -> None:
-    batch = part.batch
-    outcome.header = part.header
-    if part.problem is not None:
-        raise part.problem
-    leader = outcome.leader = part.leader
+def _append(session: KafkaSession, outcome: PartitionOutcome, *, owned: bool) -> None:
+    if outcome.not_led is not None:
+        raise outcome.not_led
+    leader, batch, admitted = outcome.leader, outcome.batch, outcome.admitted
+    assert leader is not None
     if not batch:
         raise CorruptBatch("a partition came without records")
     outcome.check_turn()
-    end_offset = leader.next_offset
     if isinstance(admitted, StreamHouseError):
         raise admitted
+    end_offset = leader.next_offset
     if admitted is None:
         outcome.appended = session.broker.produce(leader, batch, outcome, owned=owned)
     else:
