@@ -147,7 +147,7 @@ class Bench:
     async def replayed(self, owner: Owner) -> list[bytes]:
         """What a successor would read."""
         (ranges,) = await self.store.load_wal_ranges([owner.partition])
-        return [bytes(item) async for item in replay_wal_objects(self.inner, ranges)]
+        return [bytes(item) async for items in replay_wal_objects(self.inner, ranges) for item in items]
 
 
 @asynccontextmanager

@@ -112,8 +112,10 @@ class Coordination:
                     held.let_go()
         if self._drop([held.number for held in lost]) and self._lost is not None:
             self._lost()
-        # What somebody else is reading is not waited for: the next renewal must not be late.
-        await self._load([held for held in self._held.values() if not (held.is_loaded or held.loading.locked())])
+        # What is read again is not waited for: the next renewal must not be late.
+        unread = [held for held in self._held.values() if not (held.is_loaded or held.loading.locked())]
+        if unread:
+            self._tasks.start(self._load_again(unread), "loading")
 
     async def _extend(self) -> list[ShardGroups]:
         """Those that others have are returned."""
@@ -154,6 +156,12 @@ class Coordination:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
+
+    async def _load_again(self, shards: Sequence[ShardGroups]) -> None:
+        try:
+            await self._load(shards)
+        except StreamHouseError as problem:
+            _log.warning("groups cannot be read yet, trying again with the next renewal: %s", problem)
 
     async def _load_one(self, held: ShardGroups) -> None:
         async with held.loading:

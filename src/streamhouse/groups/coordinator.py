@@ -45,6 +45,7 @@ from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
 _LONGEST_EXPIRY_INTERVAL_MS = 600_000
+_SOONER = 4
 T = TypeVar("T")
 Description: TypeAlias = GroupDescription | ConsumerGroupDescription
 CommitResult: TypeAlias = GroupError | dict[TopicPartition, Exception | None]
@@ -382,12 +383,16 @@ class GroupCoordinator:
     # --- chores ---
 
     async def _keep_leases(self) -> None:
+        """An interval after the last renewal began, and sooner if that failed."""
+        due_ms = self._clock.monotonic_ms() + self._lease_renewal_ms
         while True:
-            await self._clock.sleep_ms(self._lease_renewal_ms)
+            await self._clock.sleep_ms(max(0, due_ms - self._clock.monotonic_ms()))
+            due_ms = self._clock.monotonic_ms() + self._lease_renewal_ms
             try:
                 await self._coordination.renew()
             except StreamHouseError as problem:
                 _log.warning("cannot renew the leases of group shards, trying again: %s", problem)
+                due_ms = self._clock.monotonic_ms() + self._lease_renewal_ms // _SOONER
 
     async def _expire_offsets(self) -> None:
         while True:

@@ -16,7 +16,7 @@ from streamhouse.log.budget import ByteBudget
 from streamhouse.log.committed_log import CommittedLogs
 from streamhouse.log.committer import SegmentCommitter
 from streamhouse.log.leader import LogResources, PartitionLeader
-from streamhouse.log.leadership import Leadership, keep_leases, watch_leases
+from streamhouse.log.leadership import Leadership, keep_leases, retake_leases, watch_leases
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.maintenance import Maintenance, age_check_interval_ms
 from streamhouse.log.memory_wal import MemoryWal
@@ -159,6 +159,8 @@ class LogEngine:
         settings = self._settings
         maintenance = self.maintenance
         self._renewal.keep(lambda: keep_leases(self.leadership, self._clock, settings.lease_renewal), "leases")
+        retaking_ms = settings.lease_ttl // 20
+        self._renewal.keep(lambda: retake_leases(self.leadership, self._clock, retaking_ms), "retaking")
         self._renewal.keep(lambda: watch_leases(self.leadership, self._clock, settings.lease_ttl // 10), "watch")
         self._chores.keep(lambda: maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
         self._chores.keep(lambda: maintenance.clean_up(settings.retention_interval), "clean-up")

@@ -15,7 +15,7 @@ from uuid import UUID
 from streamhouse.core.placement.lease import writable_until_ms
 from streamhouse.log.leader import LogResources, PartitionLeader
 from streamhouse.log.wal import Wal
-from streamhouse.log.wal_replay import replay_wal_objects
+from streamhouse.log.wal_replay import RememberedReads, replay_wal_objects
 from streamhouse.metadata.store import EpochStart, Lease, MetadataStore, PartitionRow, SegmentRow
 from streamhouse.metadata.wal_objects import WalRange
 from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError, Unavailable
@@ -26,6 +26,10 @@ from streamhouse.runtime.clock import Clock
 
 _log = logging.getLogger(__name__)
 _REPLAYS_AT_ONCE = 16
+_REMEMBERED_BYTES = 64 * 2**20
+_REMEMBERED_LEASES = 10
+_FIRST_REST_MS = 100
+_SOONER = 4
 LEASE_EVENTS = ("acquired", "lost", "retaken", "released", "handed_over")
 
 
@@ -83,12 +87,18 @@ class Leadership:
         self._loading: dict[TopicPartition, Lease] = {}
         """Of partitions whose records are still being read, which may take longer than a lease lasts."""
         self._rests_until_ms: dict[TopicPartition, int] = {}
-        """Of partitions that could not be read when they were last tried."""
+        """Of partitions that could not be taken up when they were last tried."""
+        self._losses: Counter[TopicPartition] = Counter()
+        """How often in a row the lease of a partition ran out while its records were read."""
+        self._reads = RememberedReads(_REMEMBERED_BYTES)
         self._renews = True
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._by_topic: dict[UUID, list[PartitionLeader | None]] = {}
         self._doubtful: set[TopicPartition] = set()
         self._one_renewal = asyncio.Lock()
+        self._to_retake: set[TopicPartition] = set()
+        """Of leaders that write no more until their leases are taken again."""
+        self._one_retaking = asyncio.Lock()
         self.events: Counter[str] = Counter(dict.fromkeys(LEASE_EVENTS, 0))
         """What happened to leases. "lost": not given up by us; those of them that became ours again are "retaken"."""
 
@@ -125,16 +135,20 @@ class Leadership:
         ]
         if not missing:
             return []
-        stored = await self._load(await self._take_leases(missing, handed_over))
-        topics = {topic.topic_id: topic for topic in wanted.values()}
-        configs = {topic_id: self._config_of(topic) for topic_id, topic in topics.items()}
-        leaders = [self._make_leader(log, configs[log.lease.partition.topic_id], from_own_disk) for log in stored]
-        self._loading.update({log.lease.partition: log.lease for log in stored})
+        leases = await self._take_leases(missing, handed_over)
+        # Renewed from now on: on a slow machine, reading what the store has may take longer than a lease lasts.
+        self._loading.update((lease.partition, lease) for lease in leases)
+        leaders: list[PartitionLeader] = []
         try:
+            stored = await self._load(leases)
+            topics = {topic.topic_id: topic for topic in wanted.values()}
+            configs = {topic_id: self._config_of(topic) for topic_id, topic in topics.items()}
+            leaders += [self._make_leader(log, configs[log.lease.partition.topic_id], from_own_disk) for log in stored]
             return await self._load_leaders(wanted, leaders, stored)
         finally:
+            for lease in leases:
+                self._loading.pop(lease.partition, None)
             for leader in leaders:
-                self._loading.pop(leader.partition, None)
                 if self._leaders.get(leader.partition) is not leader:
                     leader.remove(NotLeader(f"{leader.topic}/{leader.partition.partition} could not be taken up"))
 
@@ -148,18 +162,40 @@ class Leadership:
         loaded: list[PartitionLeader] = []
         for leader, outcome in zip(leaders, outcomes, strict=True):
             lease = self._loading.pop(leader.partition, None)
-            if lease is None or isinstance(outcome, BaseException):
-                continue  # it was lost meanwhile, or is tried again
-            if outcome:
+            if isinstance(outcome, BaseException):
+                continue  # it is tried again
+            if lease is None:
+                self._rest_after_loss(leader.partition)
+            elif outcome:
                 self._install(wanted[leader.partition], leader, lease)
                 loaded.append(leader)
             else:
-                self._rests_until_ms[leader.partition] = self._clock.monotonic_ms() + self._ttl_ms
+                self._rest(leader.partition, self._ttl_ms)
+                self._reads.forget(leader.partition)
                 await self._metadata.release_leases(self._agent_id, [lease], drained=False)
         for problem in outcomes:
             if isinstance(problem, BaseException):
                 raise problem
         return loaded
+
+    def _rest_after_loss(self, partition: TopicPartition) -> None:
+        """The lease ran out before all was read. The next try goes on with what was, after a moment for a machine that
+        has too much to do: longer each time, but no longer than a lease lasts."""
+        self._losses[partition] += 1
+        self._rest(partition, min(_FIRST_REST_MS << min(self._losses[partition] - 1, 20), self._ttl_ms))
+
+    def _rest(self, partition: TopicPartition, duration_ms: int) -> None:
+        self._rests_until_ms[partition] = self._clock.monotonic_ms() + duration_ms
+
+    def wake_rested(self) -> None:
+        """Tell whoever decides to look again, if a partition may be tried once more."""
+        now_ms = self._clock.monotonic_ms()
+        rested = [partition for partition, until_ms in self._rests_until_ms.items() if until_ms <= now_ms]
+        for partition in rested:
+            del self._rests_until_ms[partition]
+        if rested:
+            self._lost()
+        self._reads.forget_unused(now_ms - _REMEMBERED_LEASES * self._ttl_ms)
 
     async def _load(self, leases: Sequence[Lease]) -> list[_StoredLog]:
         """What the store has of those that are ours to the end of the loading: then nobody else can have changed it in
@@ -169,6 +205,12 @@ class Leadership:
         segments = await self._metadata.load_segments(partitions)
         ranges = await self._metadata.load_wal_ranges(partitions)
         kept = await self._metadata.renew_leases(self._agent_id, leases, self._ttl_ms)
+        for partition, lease in zip(partitions, kept, strict=True):
+            if lease is None:
+                self._loading.pop(partition, None)
+                self._rest_after_loss(partition)
+            elif partition in self._loading:
+                self._loading[partition] = lease
         return [
             _StoredLog(lease, row, own_segments, own_ranges)
             for lease, row, own_segments, own_ranges in zip(kept, rows, segments, ranges, strict=True)
@@ -196,6 +238,8 @@ class Leadership:
         self._leaders[lease.partition] = leader
         self.leaders_of(topic)
         self._by_topic[topic.topic_id][lease.partition.partition] = leader
+        self._losses.pop(lease.partition, None)
+        self._reads.forget(lease.partition)
         self.events["acquired"] += 1
 
     def _make_leader(self, log: _StoredLog, config: LogConfig, from_own_disk: bool) -> PartitionLeader:
@@ -216,8 +260,11 @@ class Leadership:
         until that is repaired."""
         try:
             async with enough:
-                async for batch in replay_wal_objects(self._objects, log.ranges, leader.next_offset):
-                    leader.replay(batch)
+                reads = self._reads.of(leader.partition, self._clock.monotonic_ms())
+                async for batches in replay_wal_objects(self._objects, log.ranges, leader.next_offset, reads):
+                    for batch in batches:
+                        leader.replay(batch)
+                    await self._clock.sleep_ms(0)  # others have leases to renew
             if leader.high_watermark != log.row.durable_end:
                 raise CorruptData(f"the WAL objects end at {leader.high_watermark}, not at {log.row.durable_end}")
         except CorruptData as problem:
@@ -244,19 +291,34 @@ class Leadership:
     # --- keeping ---
 
     async def renew(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        """Extend leases; one that was lost is taken again if its records are on our disk and nobody else wrote.
+        """Extend leases; one that was lost is taken again if its records are on our disk and nobody else wrote."""
+        await self.extend(partitions)
+        if self._to_retake:
+            await self.take_again()
 
-        One at a time: of two that took a lease again, the older grant could be heard of last."""
+    async def extend(self, partitions: Sequence[TopicPartition] | None = None) -> None:
+        """Extend leases. Of those that were lost, leaders stop; `take_again` is for them, and may take its time."""
         async with self._one_renewal:
             if self._renews:
-                await self._renew(partitions)
+                await self._extend(partitions)
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether there is something to take again."""
+        return bool(self._to_retake)
+
+    async def take_again(self) -> None:
+        """One at a time: of two that took a lease again, the older grant could be heard of last."""
+        async with self._one_retaking:
+            if self._renews:
+                await self._take_again([partition for partition in self._to_retake if partition in self._leaders])
 
     async def end_renewals(self) -> None:
         """Not in the middle of one: a lease that is taken again must be known before it is released."""
-        async with self._one_renewal:
+        async with self._one_retaking, self._one_renewal:
             self._renews = False
 
-    async def _renew(self, partitions: Sequence[TopicPartition] | None) -> None:
+    async def _extend(self, partitions: Sequence[TopicPartition] | None) -> None:
         known = self._leases | self._loading
         asked = list(known) if partitions is None else partitions
         leases = [known[partition] for partition in asked if partition in known]
@@ -273,15 +335,14 @@ class Leadership:
                     self._loading[old.partition] = lease
                 continue
             leader = self._leaders.get(old.partition)
-            if leader is None or self._leases.get(old.partition) != old:
+            if leader is None or self._leases.get(old.partition) != old or old.partition in self._to_retake:
                 continue
             if lease is None or old.partition in self._doubtful:
                 lost.append(old.partition)
             else:
                 self._leases[lease.partition] = lease
                 leader.extend_lease(until_ms)
-        if lost:
-            await self._take_again(lost)
+        self._stop_lost(lost)
 
     def send_waiters_on(self) -> None:
         """Where a lease has run out by our clock, while the store does not answer, another agent may lead by now: who
@@ -297,17 +358,20 @@ class Leadership:
             leader.reconsider()
             self._doubtful.add(leader.partition)
 
-    async def _take_again(self, partitions: list[TopicPartition]) -> None:
+    def _stop_lost(self, partitions: Sequence[TopicPartition]) -> None:
         """The leases ran out while nobody renewed them, say because the process was paused.
 
-        What is in WAL objects is read again by whoever leads next; only what is on our own disk is taken up here."""
+        What is in WAL objects is read again by whoever leads next; only what is on our own disk is to be retaken."""
         self.events["lost"] += sum(partition not in self._doubtful for partition in partitions)
         for lost in [self._leaders[partition] for partition in partitions]:
             lost.stop_writing()
-            if not lost.is_local:
+            if lost.is_local:
+                self._to_retake.add(lost.partition)
+            else:
                 self.depose(lost, NotLeader(f"the lease of {lost.topic}/{lost.partition.partition} ran out"))
                 self._lost()
-        local = [partition for partition in partitions if partition in self._leaders]
+
+    async def _take_again(self, local: Sequence[TopicPartition]) -> None:
         if not local:
             return
         again: list[tuple[PartitionLeader, Lease]] = []
@@ -322,6 +386,7 @@ class Leadership:
             else:
                 again.append((leader, lease))
         await self._go_on(again)
+        self._to_retake.difference_update(local)
 
     async def _go_on(self, again: Sequence[tuple[PartitionLeader, Lease]]) -> None:
         """With new epochs. All at once, for leases may be short and the store slow: one that ran out before its epoch
@@ -399,6 +464,7 @@ class Leadership:
     def _drop(self, partition: TopicPartition, problem: StreamHouseError) -> None:
         self._leases.pop(partition, None)
         self._doubtful.discard(partition)
+        self._to_retake.discard(partition)
         leader = self._leaders.pop(partition, None)
         if leader is not None:
             self._by_topic[partition.topic_id][partition.partition] = None
@@ -406,13 +472,28 @@ class Leadership:
 
 
 async def keep_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
-    """Renew until cancelled. While the store is away leaders run out of lease and refuse writes by themselves."""
+    """Renew until cancelled, an interval after the last renewal began, and sooner if that failed. While the store is
+    away leaders run out of lease and refuse writes by themselves."""
+    due_ms = clock.monotonic_ms() + interval_ms
     while True:
-        await clock.sleep_ms(interval_ms)
+        await clock.sleep_ms(max(0, due_ms - clock.monotonic_ms()))
+        due_ms = clock.monotonic_ms() + interval_ms
         try:
-            await leadership.renew()
+            await leadership.extend()
         except Unavailable as problem:
             _log.warning("cannot renew leases, trying again: %s", problem)
+            due_ms = clock.monotonic_ms() + interval_ms // _SOONER
+
+
+async def retake_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
+    """Runs until cancelled, beside `keep_leases`, which it must not hold up: it reads what others may have written."""
+    while True:
+        await clock.sleep_ms(interval_ms)
+        if leadership.has_lost:
+            try:
+                await leadership.take_again()
+            except Unavailable as problem:
+                _log.warning("cannot take lost leases again, trying again: %s", problem)
 
 
 async def watch_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
@@ -420,3 +501,4 @@ async def watch_leases(leadership: Leadership, clock: Clock, interval_ms: int) -
     while True:
         await clock.sleep_ms(interval_ms)
         leadership.send_waiters_on()
+        leadership.wake_rested()

@@ -3,31 +3,82 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from streamhouse.format.batch import read_header
 from streamhouse.format.wal_object import decode_range
 from streamhouse.metadata.wal_objects import WalRange
 from streamhouse.model.errors import CorruptData, NotFound
+from streamhouse.model.names import TopicPartition
 from streamhouse.objects.store import ObjectStore
 
 _CONCURRENT_READS = 4
 
 
-async def replay_wal_objects(
-    objects: ObjectStore, ranges: Sequence[WalRange], start_offset: int = 0
-) -> AsyncIterator[memoryview]:
-    """The batches of one partition's ranges, which are in offset order, one after the other and without gaps.
+Range = tuple[str, int]
+"""An object's key and a position in it."""
 
-    `start_offset` is where the segments end, which may be between two batches of the first range. CorruptData names
-    the object and the range of what is damaged or gone; nothing from there on is ever left out."""
-    reads = list(_joined(ranges))
-    for first in range(0, len(reads), _CONCURRENT_READS):
-        several = reads[first : first + _CONCURRENT_READS]
-        for batches in await asyncio.gather(*(_read(objects, neighbours) for neighbours in several)):
-            for batch in batches:
-                if read_header(batch).base_offset >= start_offset:
-                    yield batch
+
+class PartitionReads:
+    """The batches of those ranges of one partition that were read; `size_bytes` of them are kept."""
+
+    __slots__ = ("_room", "_seen", "size_bytes", "used_at_ms")
+
+    def __init__(self, room: Callable[[], int], used_at_ms: int) -> None:
+        self._room = room
+        self._seen: dict[Range, list[memoryview]] = {}
+        self.size_bytes = 0
+        self.used_at_ms = used_at_ms
+
+    def find(self, wanted: WalRange) -> list[memoryview] | None:
+        return self._seen.get((wanted.object_key, wanted.position))
+
+    def keep(self, wanted: WalRange, batches: list[memoryview]) -> None:
+        if wanted.size_bytes <= self._room():
+            self._seen[wanted.object_key, wanted.position] = batches
+            self.size_bytes += wanted.size_bytes
+
+
+class RememberedReads:
+    """What replays have read that have not come to their end: the next try goes on there.
+
+    Objects never change, so what was read of one is true under every epoch. It is kept within a limit, and not for
+    long if nobody comes back to it."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._partitions: dict[TopicPartition, PartitionReads] = {}
+
+    def of(self, partition: TopicPartition, now_ms: int) -> PartitionReads:
+        reads = self._partitions.setdefault(partition, PartitionReads(self._room, now_ms))
+        reads.used_at_ms = now_ms
+        return reads
+
+    def forget(self, partition: TopicPartition) -> None:
+        self._partitions.pop(partition, None)
+
+    def forget_unused(self, since_ms: int) -> None:
+        for partition in [partition for partition, reads in self._partitions.items() if reads.used_at_ms < since_ms]:
+            self.forget(partition)
+
+    def _room(self) -> int:
+        return self._limit_bytes - sum(reads.size_bytes for reads in self._partitions.values())
+
+
+async def replay_wal_objects(
+    objects: ObjectStore, ranges: Sequence[WalRange], start_offset: int = 0, reads: PartitionReads | None = None
+) -> AsyncIterator[list[memoryview]]:
+    """The batches of one partition's ranges, which are in offset order, one after the other and without gaps; as many
+    at once as one read gives.
+
+    `start_offset` is where the segments end, which may be between two batches of the first range. `reads` has what was
+    read before, and gets what is read. CorruptData names the object and the range of what is damaged or gone; nothing
+    from there on is ever left out."""
+    joined = list(_joined(ranges))
+    for first in range(0, len(joined), _CONCURRENT_READS):
+        several = joined[first : first + _CONCURRENT_READS]
+        for batches in await asyncio.gather(*(_read(objects, neighbours, reads) for neighbours in several)):
+            yield [batch for batch in batches if read_header(batch).base_offset >= start_offset]
 
 
 def _joined(ranges: Sequence[WalRange]) -> Iterator[list[WalRange]]:
@@ -49,7 +100,10 @@ def _joined(ranges: Sequence[WalRange]) -> Iterator[list[WalRange]]:
         yield neighbours
 
 
-async def _read(objects: ObjectStore, neighbours: Sequence[WalRange]) -> list[memoryview]:
+async def _read(objects: ObjectStore, neighbours: Sequence[WalRange], reads: PartitionReads | None) -> list[memoryview]:
+    known = [reads.find(wanted) for wanted in neighbours] if reads is not None else [None]
+    if None not in known:
+        return [batch for batches in known if batches is not None for batch in batches]
     first, last = neighbours[0], neighbours[-1]
     try:
         content = await objects.get_range(first.object_key, first.position, last.position + last.size_bytes)
@@ -60,7 +114,7 @@ async def _read(objects: ObjectStore, neighbours: Sequence[WalRange]) -> list[me
     for wanted in neighbours:
         start = wanted.position - first.position
         try:
-            batches += decode_range(
+            decoded = decode_range(
                 view[start : start + wanted.size_bytes],
                 base_offset=wanted.base_offset,
                 end_offset=wanted.end_offset,
@@ -68,6 +122,9 @@ async def _read(objects: ObjectStore, neighbours: Sequence[WalRange]) -> list[me
             )
         except CorruptData as problem:
             raise _unreadable(wanted, problem) from None
+        batches += decoded
+        if reads is not None:
+            reads.keep(wanted, decoded)
     return batches
 
 

@@ -238,7 +238,7 @@ async def test_a_stop_waits_for_a_lease_that_is_being_taken_again_and_releases_t
         renewing = asyncio.create_task(running.engine.leadership.renew())
         await granted.wait()
         ending = asyncio.create_task(running.engine.leadership.end_renewals())
-        await until(lambda: running.engine.leadership._one_renewal._waiters, "it waits for the renewal")
+        await until(lambda: running.engine.leadership._one_retaking._waiters, "it waits for the taking")
         go_on.set()
         await finishes(ending, "the end of renewals")
         await renewing

@@ -12,7 +12,7 @@ from log_parts.batches import EPOCH, placed
 from log_parts.leaders import PARTITION, TOPIC_ID
 from services.clock import ManualClock
 from streamhouse.format.wal_object import BatchRun, encode_wal_object
-from streamhouse.log.wal_replay import replay_wal_objects
+from streamhouse.log.wal_replay import PartitionReads, RememberedReads, replay_wal_objects
 from streamhouse.metadata.wal_objects import WalRange
 from streamhouse.model.errors import CorruptData, StorageUnavailable
 from streamhouse.model.names import TopicPartition
@@ -50,7 +50,7 @@ class Bucket:
 
     async def replay(self, ranges: Sequence[WalRange] | None = None) -> list[bytes]:
         wanted = self.ranges if ranges is None else ranges
-        return [bytes(batch) async for batch in replay_wal_objects(self.objects, wanted)]
+        return [bytes(batch) async for some in replay_wal_objects(self.objects, wanted) for batch in some]
 
 
 async def test_nothing_is_read_of_a_partition_without_ranges() -> None:
@@ -76,7 +76,9 @@ async def test_what_a_segment_has_of_the_first_range_is_left_out() -> None:
     ranges = [WalRange(object_key="wal/a", **entry._asdict())]
 
     for start_offset, left in ((0, 3), (2, 2), (4, 1), (6, 0)):
-        replayed = [bytes(batch) async for batch in replay_wal_objects(bucket.objects, ranges, start_offset)]
+        replayed = [
+            bytes(batch) async for some in replay_wal_objects(bucket.objects, ranges, start_offset) for batch in some
+        ]
         assert replayed == [bytes(batch) for batch in batches[3 - left :]]
 
 
@@ -168,3 +170,51 @@ async def test_a_store_that_is_away_is_not_damage() -> None:
     with pytest.raises(StorageUnavailable):
         await bucket.replay()
     assert await bucket.replay() == bucket.batches
+
+
+# --- what was read before ---
+
+
+async def replayed(bucket: Bucket, reads: PartitionReads) -> list[bytes]:
+    return [
+        bytes(batch) async for some in replay_wal_objects(bucket.objects, bucket.ranges, 0, reads) for batch in some
+    ]
+
+
+async def test_what_was_read_before_is_not_read_again_whatever_lies_beside_it_by_now() -> None:
+    bucket = Bucket()
+    await bucket.store("wal/a", 100, 200, 300)
+    await bucket.store("wal/b", 100)
+    memory = RememberedReads(2**20)
+    assert await replayed(bucket, memory.of(PARTITION, 0)) == bucket.batches
+    assert bucket.objects.calls[Operation.READ] == 2
+    del bucket.ranges[0]  # a segment has it
+    await bucket.store("wal/c", 100)
+
+    assert await replayed(bucket, memory.of(PARTITION, 1)) == bucket.batches[1:]
+    assert bucket.objects.calls[Operation.READ] == 3
+
+
+async def test_no_more_is_kept_than_there_is_room_for() -> None:
+    bucket = Bucket()
+    for number in range(4):
+        await bucket.store(f"wal/{number}", 1_000)
+    size_bytes = bucket.ranges[0].size_bytes
+    memory = RememberedReads(2 * size_bytes)
+    for _ in range(2):
+        assert await replayed(bucket, memory.of(PARTITION, 0)) == bucket.batches
+    assert bucket.objects.calls[Operation.READ] == 4 + 2
+    assert memory.of(PARTITION, 0).size_bytes <= 2 * size_bytes
+
+
+async def test_what_nobody_comes_back_to_is_forgotten() -> None:
+    bucket = Bucket()
+    await bucket.store("wal/a", 100)
+    memory = RememberedReads(2**20)
+    await replayed(bucket, memory.of(PARTITION, 1_000))
+    memory.forget_unused(1_000)
+    await replayed(bucket, memory.of(PARTITION, 2_000))
+    assert bucket.objects.calls[Operation.READ] == 1
+    memory.forget_unused(2_001)
+    await replayed(bucket, memory.of(PARTITION, 3_000))
+    assert bucket.objects.calls[Operation.READ] == 2

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
+from behaviour.cluster import agent
 from behaviour.metadata_stores import (
     AGENT,
     OTHER,
@@ -313,4 +314,22 @@ async def test_a_lease_taken_by_hand_is_respected_and_fences(postgres_dsn: str) 
     (answer,) = await store.commit_segments([segment_commit(lease, 0, 10)])
     assert answer is not None
     assert await store.acquire_leases(AGENT, [partition], TTL_MS) == [None]
+    await store.close()
+
+
+async def test_a_renewal_does_not_wait_for_connections_that_other_work_has(postgres_dsn: str) -> None:
+    """Group commits and the like may keep all of them busy; without its renewals an agent would do them in vain."""
+    store = await PostgresMetadataStore.open(postgres_dsn)
+    (partition,) = await make_topic(store)
+    await store.register_agent(agent(), 0)
+    lease = await acquire(store, partition)
+    (shard,) = await store.acquire_shards(AGENT, [0], TTL_MS)
+    assert shard is not None
+    async with AsyncExitStack() as busy:
+        for _ in range(8):
+            await busy.enter_async_context(store._database._pool.acquire())
+        async with asyncio.timeout(4):
+            assert await store.renew_leases(AGENT, [lease], TTL_MS) != [None]
+            assert await store.renew_shards(AGENT, [shard], TTL_MS) != [None]
+            assert await store.heartbeat_agent(AGENT)
     await store.close()

@@ -67,7 +67,7 @@ class PostgresAgents:
             await connection.execute(_FIND_ALIVE, agent_id)
             return alive is not None
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, is_urgent=True)
 
     async def list_agents(self) -> list[AgentRow]:
         async def work(connection: Connection) -> list[AgentRow]:

@@ -95,7 +95,7 @@ class PostgresCoordinators:
             }
             return [renewed.get((lease.shard, lease.epoch)) for lease in leases]
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, is_urgent=True)
 
     async def release_shards(self, agent_id: str, leases: Sequence[ShardLease]) -> None:
         async def work(connection: Connection) -> None:

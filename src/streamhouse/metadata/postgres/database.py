@@ -26,6 +26,7 @@ _MIGRATIONS = "streamhouse.metadata.postgres.migrations"
 # Any number, as long as every version of this code uses the same.
 _MIGRATION_LOCK = 0x53_54_52_4D
 _POOL_SIZE = 8
+_URGENT_POOL_SIZE = 2
 _APPLICATION = "streamhouse"
 _CONNECT_SECONDS = 5.0
 # The server gives up first, so that its answer is known; ours is for a server that cannot be reached.
@@ -61,6 +62,18 @@ async def connect(dsn: str) -> Connection:
     )
 
 
+async def _make_pool(dsn: str, max_size: int) -> Any:
+    """No connection is kept for its own sake: asyncpg would log each failure to restore it."""
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=0,
+        max_size=max_size,
+        timeout=_CONNECT_SECONDS,
+        command_timeout=_COMMAND_SECONDS,
+        server_settings=_SERVER_SETTINGS,
+    )
+
+
 # A process that is stopped between two messages of one statement is not idle to the server, which then waits for it for
 # as long as it takes, with all its locks held.
 _END_STALLED = """
@@ -72,22 +85,16 @@ _END_STALLED = """
 
 
 class Database:
-    def __init__(self, pool: Any) -> None:
+    def __init__(self, pool: Any, urgent: Any) -> None:
+        """`urgent` is a pool for what must not wait until others are done."""
         self._pool = pool
+        self._urgent = urgent
 
     @classmethod
     async def open(cls, dsn: str) -> Database:
         """Connected, and its schema brought up to date. Errors never show the DSN, which has the password in it."""
         try:
-            # No connection is kept for its own sake: asyncpg would log each failure to restore it.
-            pool = await asyncpg.create_pool(
-                dsn,
-                min_size=0,
-                max_size=_POOL_SIZE,
-                timeout=_CONNECT_SECONDS,
-                command_timeout=_COMMAND_SECONDS,
-                server_settings=_SERVER_SETTINGS,
-            )
+            pool, urgent = await _make_pool(dsn, _POOL_SIZE), await _make_pool(dsn, _URGENT_POOL_SIZE)
             async with pool.acquire(timeout=_CONNECT_SECONDS):
                 pass
         except _REFUSED as problem:
@@ -102,7 +109,7 @@ class Database:
             raise InvalidConfig(
                 "the PostgreSQL URL is not usable", hint="write postgresql://user:password@host:port/database"
             ) from None
-        database = cls(pool)
+        database = cls(pool, urgent)
         try:
             await database._migrate()
         except BaseException:
@@ -110,21 +117,23 @@ class Database:
             raise
         return database
 
-    async def transact(self, work: Work[T]) -> T:
+    async def transact(self, work: Work[T], *, is_urgent: bool = False) -> T:
         """Run `work` in one transaction. It may run twice: when the connection breaks, the first one may have been
-        committed all the same, so `work` must be safe to repeat."""
+        committed all the same, so `work` must be safe to repeat. What `is_urgent`, such as a renewal without which all
+        else is in vain, does not wait for a connection that other work has."""
+        pool = self._urgent if is_urgent else self._pool
         try:
             try:
-                return await self._transact_once(work)
+                return await self._transact_once(pool, work)
             except TimeoutError:
                 raise  # it took long enough: the caller decides
             except pg.LockNotAvailableError:
                 await self._end_stalled()
-                return await self._transact_once(work)
+                return await self._transact_once(pool, work)
             except (*_LOST, *_ROLLED_BACK) as problem:
                 if isinstance(problem, pg.DataError):
                     raise
-                return await self._transact_once(work)
+                return await self._transact_once(pool, work)
         except Exception as problem:
             ours = _to_our_error(problem)
             if ours is None:
@@ -137,13 +146,14 @@ class Database:
             await connection.execute(_END_STALLED, _APPLICATION)
 
     async def close(self) -> None:
-        try:
-            await asyncio.wait_for(self._pool.close(), _CONNECT_SECONDS)
-        except (TimeoutError, *_LOST):
-            self._pool.terminate()
+        for pool in (self._urgent, self._pool):
+            try:
+                await asyncio.wait_for(pool.close(), _CONNECT_SECONDS)
+            except (TimeoutError, *_LOST):
+                pool.terminate()
 
-    async def _transact_once(self, work: Work[T]) -> T:
-        async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+    async def _transact_once(self, pool: Any, work: Work[T]) -> T:
+        async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:
             transaction = connection.transaction(isolation="read_committed")
             try:
                 await transaction.start()

@@ -110,7 +110,7 @@ class PostgresLeases:
                 renewed[partition, row["epoch"]] = _to_lease(partition, agent_id, row)
             return [renewed.get((lease.partition, lease.epoch)) for lease in leases]
 
-        return await self._database.transact(work)
+        return await self._database.transact(work, is_urgent=True)
 
     async def release_leases(self, agent_id: str, leases: Sequence[Lease], *, drained: bool) -> None:
         async def work(connection: Connection) -> None:
