@@ -15,8 +15,10 @@ from streamhouse.format.wal_entry import WalBatch
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.committed_log import CommittedLogs
 from streamhouse.log.committer import SegmentCommitter
+from streamhouse.log.handing_over import HandingOver
 from streamhouse.log.leader import LogResources, PartitionLeader
-from streamhouse.log.leadership import Leadership, keep_leases, retake_leases, watch_leases
+from streamhouse.log.leadership import Leadership
+from streamhouse.log.lease_keeping import keep_leases, retake_leases, watch_leases
 from streamhouse.log.local_wal import LocalWal
 from streamhouse.log.maintenance import Maintenance, age_check_interval_ms
 from streamhouse.log.memory_wal import MemoryWal
@@ -32,7 +34,7 @@ from streamhouse.log.wal_files import WalFile, wal_paths
 from streamhouse.log.wal_retirement import WalRetirement
 from streamhouse.metadata.cluster import Transfer
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import CorruptData, NotLeader, StorageUnavailable, StreamHouseError, Unavailable
+from streamhouse.model.errors import CorruptData, NotLeader, StorageUnavailable, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic
@@ -44,11 +46,7 @@ _log = logging.getLogger(__name__)
 _THREADS = 4
 _SYNC_POLL_MS = 2
 _ACQUIRED_AT_ONCE = 250
-_HANDED_OVER_AT_ONCE = 64
-_STOPPED_LIMIT_MS = 2_000
 _NAMED_PARTITIONS = 20
-_QUICK_MS = _STOPPED_LIMIT_MS // 4
-"""Writing is stopped only if, just before, the same took no longer than that."""
 
 
 @dataclass(slots=True)
@@ -127,6 +125,15 @@ class LogEngine:
             wals=self.wals,
             lost=lost,
             new_leader=new_leader,
+        )
+        self._handing_over = HandingOver(
+            agent_id=agent_id,
+            store=metadata,
+            leadership=self.leadership,
+            uploader=self.uploader,
+            clock=clock,
+            ttl_ms=settings.lease_ttl,
+            settle=self._settle,
         )
         self.replacer = SegmentReplacer(
             agent_id=agent_id,
@@ -269,99 +276,8 @@ class LogEngine:
             await self.leadership.begin([leader for leader in led if not leader.has_begun])
 
     async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> dict[TopicPartition, str]:
-        """Give partitions to those that accepted them: flush while writing goes on, stop writing, flush the little that
-        came meanwhile, and let the metadata store move the leases. Returned is why, for those that did not go."""
-        leaders = self.leadership.leaders
-        refusals = {
-            transfer.partition: "it is not led here any more"
-            for transfer in transfers
-            if transfer.partition not in leaders
-        }
-        for start in range(0, len(transfers), _HANDED_OVER_AT_ONCE):
-            moving = [
-                (transfer, leaders[transfer.partition])
-                for transfer in transfers[start : start + _HANDED_OVER_AT_ONCE]
-                if transfer.partition in leaders
-            ]
-            problem = await self._prepare([leader for _, leader in moving], timeout_ms)
-            if problem is None:
-                refusals |= await self._give_away(moving)
-            else:
-                refusals |= dict.fromkeys((leader.partition for _, leader in moving), problem)
-        return refusals
-
-    async def _prepare(self, leaders: Sequence[PartitionLeader], timeout_ms: int) -> str | None:
-        """Flush while writing goes on, until what comes meanwhile is so little that writing need not stop for long.
-
-        Returned is why they cannot be handed over now: then nothing has changed for those who write."""
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await asyncio.gather(*(self.uploader.flush(leader) for leader in leaders))
-                begun_ms = self._clock.monotonic_ms()
-                await self.leadership.renew([leader.partition for leader in leaders])
-                await asyncio.gather(*(self.uploader.flush(leader) for leader in leaders))
-                took_ms = self._clock.monotonic_ms() - begun_ms
-        except TimeoutError:
-            return f"its records were not in the object store within {timeout_ms} ms"
-        except StreamHouseError as problem:
-            return str(problem)
-        if took_ms > _QUICK_MS:
-            return (
-                f"storing the last few records took {took_ms} ms, and writing may stop for {_STOPPED_LIMIT_MS} ms only"
-            )
-        return None
-
-    async def _give_away(self, moving: Sequence[tuple[Transfer, PartitionLeader]]) -> dict[TopicPartition, str]:
-        for _, leader in moving:
-            leader.give_up_writing()
-        results: Sequence[Exception | None]
-        is_asked = False
-        try:
-            async with asyncio.timeout(_STOPPED_LIMIT_MS / 1000):
-                await asyncio.gather(*(self._settle(leader) for _, leader in moving))
-                is_asked = True
-                results = await self._metadata.complete_transfers(
-                    self._agent_id,
-                    [(transfer.transfer_id, leader.epoch, leader.high_watermark) for transfer, leader in moving],
-                    self._settings.lease_ttl,
-                )
-        except TimeoutError:
-            what = "the metadata store did not answer" if is_asked else "the last records were not stored"
-            results = [TimeoutError(f"{what} within {_STOPPED_LIMIT_MS} ms")] * len(moving)
-        except StreamHouseError as problem:
-            results = [problem] * len(moving)
-        except BaseException:  # whoever waited for this no longer does: nobody is left to say how it ended
-            for _, leader in moving:
-                self.leadership.doubt(leader)
-            raise
-        return await self._conclude(moving, results, is_asked=is_asked)
-
-    async def _conclude(
-        self,
-        moving: Sequence[tuple[Transfer, PartitionLeader]],
-        results: Sequence[Exception | None],
-        *,
-        is_asked: bool,
-    ) -> dict[TopicPartition, str]:
-        """`is_asked`: the metadata store may have moved the leases, or do so yet."""
-        refusals: dict[TopicPartition, str] = {}
-        for (transfer, leader), refusal in zip(moving, results, strict=True):
-            if refusal is None:
-                name = f"{leader.topic}/{leader.partition.partition}"
-                self.leadership.events["handed_over"] += 1
-                self.leadership.depose(leader, NotLeader(f"{name} was handed over to {transfer.to_agent_id}"))
-                continue
-            refusals[leader.partition] = str(refusal)
-            if is_asked:
-                self.leadership.doubt(leader)
-            else:
-                leader.take_back()
-        if refusals:
-            try:
-                await self.leadership.renew()
-            except Unavailable as problem:
-                _log.warning("cannot renew leases after a hand-over that failed, trying again: %s", problem)
-        return refusals
+        """Give partitions to those that accepted them. Returned is why, for those that did not go."""
+        return await self._handing_over.hand_over(transfers, timeout_ms)
 
     def reconfigure(self, topic: Topic) -> None:
         self.leadership.reconfigure(topic)

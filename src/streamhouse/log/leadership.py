@@ -18,7 +18,7 @@ from streamhouse.log.wal import Wal
 from streamhouse.log.wal_replay import RememberedReads, replay_wal_objects
 from streamhouse.metadata.store import EpochStart, Lease, MetadataStore, PartitionRow, SegmentRow
 from streamhouse.metadata.wal_objects import WalRange
-from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError, Unavailable
+from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig, Topic
 from streamhouse.objects.store import ObjectStore
@@ -29,7 +29,6 @@ _REPLAYS_AT_ONCE = 16
 _REMEMBERED_BYTES = 64 * 2**20
 _REMEMBERED_LEASES = 10
 _FIRST_REST_MS = 100
-_SOONER = 4
 LEASE_EVENTS = ("acquired", "lost", "retaken", "released", "handed_over")
 
 
@@ -469,36 +468,3 @@ class Leadership:
         if leader is not None:
             self._by_topic[partition.topic_id][partition.partition] = None
             leader.remove(problem)
-
-
-async def keep_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
-    """Renew until cancelled, an interval after the last renewal began, and sooner if that failed. While the store is
-    away leaders run out of lease and refuse writes by themselves."""
-    due_ms = clock.monotonic_ms() + interval_ms
-    while True:
-        await clock.sleep_ms(max(0, due_ms - clock.monotonic_ms()))
-        due_ms = clock.monotonic_ms() + interval_ms
-        try:
-            await leadership.extend()
-        except Unavailable as problem:
-            _log.warning("cannot renew leases, trying again: %s", problem)
-            due_ms = clock.monotonic_ms() + interval_ms // _SOONER
-
-
-async def retake_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
-    """Runs until cancelled, beside `keep_leases`, which it must not hold up: it reads what others may have written."""
-    while True:
-        await clock.sleep_ms(interval_ms)
-        if leadership.has_lost:
-            try:
-                await leadership.take_again()
-            except Unavailable as problem:
-                _log.warning("cannot take lost leases again, trying again: %s", problem)
-
-
-async def watch_leases(leadership: Leadership, clock: Clock, interval_ms: int) -> None:
-    """Runs until cancelled, beside `keep_leases`, which may wait for the store for longer than a lease lasts."""
-    while True:
-        await clock.sleep_ms(interval_ms)
-        leadership.send_waiters_on()
-        leadership.wake_rested()

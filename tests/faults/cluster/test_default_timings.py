@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from faults.cluster.test_groups import commit, committed
+from faults.cluster.watch import Held, Key, Watch
 from faults.workload import Workload
 from node.cluster import Agent, Cluster
 from node.lateness import Lateness
@@ -26,69 +23,6 @@ LATENESS_FACTOR = 40
 """A take-over is so many steps of processes one after the other, each of which a busy machine may keep waiting."""
 GROUPS = 40
 PARTITIONS = 9
-
-
-class Held(NamedTuple):
-    agent: str
-    epoch: int
-    is_live: bool
-
-
-Key = tuple[str, int]
-"""A topic and the number of a partition, or "" and that of a shard."""
-
-
-class Watch:
-    """Who held each partition and each shard, one after the other."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.history: dict[Key, list[tuple[str, int]]] = defaultdict(list)
-
-    def look(self) -> dict[Key, Held]:
-        held = {(at.topic, at.partition): Held(at.agent, at.epoch, at.is_live) for at in self._cluster.leases()}
-        rows = self._cluster.storage.query(
-            """SELECT shard, leader_agent_id, epoch,
-                   lease_expires_at > extract(epoch FROM clock_timestamp()) * 1000
-               FROM coordinator_leases"""
-        )
-        held |= {("", shard): Held(agent, epoch, is_live) for shard, agent, epoch, is_live in rows}
-        for key, (agent, epoch, _) in held.items():
-            if (agent, epoch) not in self.history[key][-1:]:
-                self.history[key].append((agent, epoch))
-        return held
-
-    def wait_settled(self) -> dict[Key, Held]:
-        """Until nothing has changed hands for two seconds, with everything held."""
-        since = time.monotonic()
-        before: dict[Key, Held] = {}
-
-        def settled() -> bool:
-            nonlocal since, before
-            now = self.look()
-            if now != before or not all(held.is_live for held in now.values()):
-                since, before = time.monotonic(), now
-            return time.monotonic() - since > 2
-
-        eventually(settled, "nothing to change hands", pause=0.2)
-        self.history.clear()
-        return self.look()
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(0.1):
-                self.look()
-
-        watching = threading.Thread(target=watch)
-        watching.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watching.join()
 
 
 @pytest.fixture

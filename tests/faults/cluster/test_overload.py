@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.cluster.test_default_timings import Key, Watch
+from faults.cluster.watch import Key, Watch
 from faults.workload import Workload
 from node.cluster import Cluster
 from node.wait import eventually

@@ -16,7 +16,7 @@ from log_parts.leaders import Ack
 from log_parts.waiting import until
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.format.batch import iter_headers
-from streamhouse.log import engine
+from streamhouse.log import handing_over
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.cluster import Placement, Transfer
 from streamhouse.model.errors import Fenced, NotLeader
@@ -355,7 +355,7 @@ async def test_writing_does_not_stop_where_storing_is_slow(
     tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A try that cannot succeed costs those who write nothing: no pause, and no new epoch."""
-    monkeypatch.setattr(engine, "_QUICK_MS", -1)
+    monkeypatch.setattr(handing_over, "_QUICK_MS", -1)
     async with two_engines(tmp_path, durability=durability) as (shared, old, _):
         await old.produce(sent())
         leader = old.leader()
@@ -377,7 +377,7 @@ async def test_what_could_not_be_stored_while_writing_stood_still_goes_on_under_
     tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody was asked to move the lease, so there is nothing to doubt."""
-    monkeypatch.setattr(engine, "_STOPPED_LIMIT_MS", 50)
+    monkeypatch.setattr(handing_over, "_STOPPED_LIMIT_MS", 50)
     async with two_engines(tmp_path, durability=durability) as (shared, old, _):
         await old.produce(sent())
         leader = old.leader()

@@ -12,7 +12,7 @@ import pytest
 from log_parts.batches import sent
 from log_parts.engines import Bench, Running, bench, finishes
 from log_parts.waiting import until
-from streamhouse.log.leadership import keep_leases
+from streamhouse.log.lease_keeping import keep_leases
 from streamhouse.model.errors import Unavailable
 from streamhouse.objects.faulty import Operation
 
