@@ -198,7 +198,34 @@ def weather_of_consumer_protocol_members(storm: Storm) -> None:
     storm.go_on()
 
 
-@pytest.mark.parametrize("weather", [weather_of_classic_members, weather_of_consumer_protocol_members])
+def weather_of_both_protocols(storm: Storm) -> None:
+    """From one to the other and back, with the node dying around both conversions."""
+    storm.join("confluent", "aiokafka", "kafka-python")
+    storm.go_on()
+    storm.join("consumer-protocol")
+    storm.crash_the_node()
+    storm.wait_until_at_work(3)
+    storm.leave(0)
+    storm.go_on()
+    storm.join("consumer-protocol")
+    storm.crash(0)
+    storm.go_on()
+    storm.leave(0)
+    storm.crash_the_node()
+    storm.wait_until_at_work(0)
+    storm.join("confluent", "aiokafka")
+    storm.wait_until_at_work(3)
+    storm.leave(0)
+    storm.crash_the_node()
+    storm.wait_until_at_work(0)
+    storm.leave(0)
+    storm.crash_the_node()
+    storm.go_on()
+
+
+@pytest.mark.parametrize(
+    "weather", [weather_of_classic_members, weather_of_consumer_protocol_members, weather_of_both_protocols]
+)
 def test_after_a_storm_each_partition_has_one_owner_and_nothing_was_lost(
     broker: Broker, weather: Callable[[Storm], None]
 ) -> None:

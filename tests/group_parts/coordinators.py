@@ -13,12 +13,14 @@ from streamhouse.core.groups.classic_messages import ClassicLimits, JoinReply, J
 from streamhouse.core.groups.classic_snapshot import GroupDescription
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
 from streamhouse.core.groups.consumer_target import Topics
+from streamhouse.core.groups.group_kind import MigrationPolicy
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.metadata.groups import CommittedOffset
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import new_uuid
+from streamhouse.server.kafka.embedded_protocol import KafkaEmbeddedProtocol
 
 GROUP = "g"
 ALL_SHARDS = range(SHARD_COUNT)
@@ -36,6 +38,7 @@ def new_coordinator(
     renewal_ms: int = 10_000,
     topics: Callable[[], Topics] = dict,
     lost: Callable[[], None] | None = None,
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL,
 ) -> GroupCoordinator:
     return GroupCoordinator(
         agent_id=agent_id,
@@ -46,7 +49,8 @@ def new_coordinator(
         lease_renewal_ms=renewal_ms,
         offsets_retention_ms=60_000,
         classic_limits=ClassicLimits(initial_rebalance_delay_ms=0),
-        consumer_limits=ConsumerLimits(),
+        consumer_limits=ConsumerLimits(migration=migration),
+        embedded=KafkaEmbeddedProtocol(),
         lost=lost,
     )
 

@@ -34,6 +34,7 @@ from streamhouse.cluster.view import ClusterView
 from streamhouse.core.groups.classic_messages import ClassicLimits
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
 from streamhouse.core.groups.consumer_target import TopicShape
+from streamhouse.core.groups.group_kind import MigrationPolicy
 from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
@@ -54,6 +55,7 @@ from streamhouse.runtime.measures import Histogram
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.runtime.tracing import open_tracing
 from streamhouse.server.doors import DoorContext
+from streamhouse.server.kafka.embedded_protocol import KafkaEmbeddedProtocol
 from streamhouse.server.kafka.listener import KafkaListener, KafkaPort, bind_kafka_port
 from streamhouse.server.metrics.node import NodeMeasures
 from streamhouse.spark.pipelines.registry import Registry, state_directory
@@ -360,7 +362,9 @@ class Node:
                 session_timeout_ms=settings.group_consumer_session_timeout,
                 heartbeat_interval_ms=settings.group_consumer_heartbeat_interval,
                 max_size=settings.group_max_size,
+                migration=MigrationPolicy(settings.group_consumer_migration_policy),
             ),
+            embedded=KafkaEmbeddedProtocol(),
             lost=self._look_again,
         )
 

@@ -23,7 +23,6 @@ from streamhouse.core.groups.classic_messages import (
 )
 from streamhouse.core.groups.classic_snapshot import GroupDescription
 from streamhouse.core.groups.consumer import ConsumerGroup
-from streamhouse.core.groups.consumer_admission import GroupKind, join_refusal, member_refusal
 from streamhouse.core.groups.consumer_heartbeat import (
     JOIN_EPOCH,
     ConsumerLimits,
@@ -32,6 +31,9 @@ from streamhouse.core.groups.consumer_heartbeat import (
 )
 from streamhouse.core.groups.consumer_snapshot import ConsumerGroupDescription
 from streamhouse.core.groups.consumer_target import Topics
+from streamhouse.core.groups.embedded import EmbeddedProtocol
+from streamhouse.core.groups.group_kind import GroupKind
+from streamhouse.core.groups.named_partitions import name
 from streamhouse.core.groups.outcome import GroupError, Refusal
 from streamhouse.groups.coordination import Coordination
 from streamhouse.groups.group import Group
@@ -64,6 +66,7 @@ class GroupCoordinator:
         offsets_retention_ms: int,
         classic_limits: ClassicLimits,
         consumer_limits: ConsumerLimits,
+        embedded: EmbeddedProtocol,
         lost: Callable[[], None] | None = None,
     ) -> None:
         """`lost` is called when another agent turns out to have taken a shard that was held here."""
@@ -74,6 +77,7 @@ class GroupCoordinator:
         self._offsets_retention_ms = offsets_retention_ms
         self._classic_limits = classic_limits
         self._consumer_limits = consumer_limits
+        self._embedded = embedded
         self.rebalances = 0
         """New generations of the groups that were coordinated here."""
         self._chores = TaskGroup("group chores")
@@ -143,9 +147,8 @@ class GroupCoordinator:
             return JoinReply(error=group, member_id=request.member_id)
 
         async def decide() -> asyncio.Future[Any]:
-            refusal = join_refusal(joining=GroupKind.CLASSIC, existing=group.kind, has_members=group.has_members)
-            if refusal is not None:
-                return _answered(JoinReply(error=refusal, member_id=request.member_id))
+            if isinstance(group.machine, ConsumerGroup) and group.has_members:
+                return _answered(await self._join_consumer_group(group, group.machine, request))
             machine = group.become(GroupKind.CLASSIC)
             assert isinstance(machine, ClassicGroup)
             ticket, answer = group.expect(JoinReply(error=GroupError.NOT_COORDINATOR, member_id=request.member_id))
@@ -165,8 +168,10 @@ class GroupCoordinator:
 
         async def decide() -> asyncio.Future[Any]:
             machine = group.machine
-            if not isinstance(machine, ClassicGroup):
-                return _answered(SyncReply(error=member_refusal(asking=GroupKind.CLASSIC, existing=group.kind)))
+            if isinstance(machine, ConsumerGroup):
+                return _answered(self._sync_with_consumer_group(machine, request, group.now_ms))
+            if machine is None:
+                return _answered(SyncReply(error=GroupError.UNKNOWN_MEMBER_ID))
             ticket, answer = group.expect(SyncReply(error=GroupError.NOT_COORDINATOR))
             await group.settle(machine.sync(ticket, request, group.now_ms))
             return answer
@@ -207,9 +212,11 @@ class GroupCoordinator:
             return group
 
         async def decide() -> GroupError | None:
-            if not isinstance(group.machine, ClassicGroup):
-                return member_refusal(asking=GroupKind.CLASSIC, existing=group.kind)
-            return group.machine.heartbeat(claim, group.now_ms)
+            machine = group.machine
+            if machine is None:
+                return GroupError.UNKNOWN_MEMBER_ID
+            side = machine if isinstance(machine, ClassicGroup) else machine.classic
+            return side.heartbeat(claim, group.now_ms)
 
         return await _ask(group, decide)
 
@@ -237,19 +244,56 @@ class GroupCoordinator:
             return group
 
         async def decide() -> HeartbeatReply | GroupError | Refusal:
+            if joins and isinstance(group.machine, ClassicGroup) and group.has_members:
+                return await self._join_classic_group(group, request)
             if joins:
-                refusal = join_refusal(joining=GroupKind.CONSUMER, existing=group.kind, has_members=group.has_members)
-                if refusal is not None:
-                    return refusal
                 group.become(GroupKind.CONSUMER)
             if not isinstance(group.machine, ConsumerGroup):
-                return member_refusal(asking=GroupKind.CONSUMER, existing=group.kind) or GroupError.UNKNOWN_MEMBER_ID
+                # Of a group that is not here Kafka says GROUP_ID_NOT_FOUND, which is fatal to librdkafka; this makes
+                # every client join again, which is what a group that was forgotten needs.
+                return GroupError.UNKNOWN_MEMBER_ID
             decision = group.machine.heartbeat(request, self._topics(), group.now_ms)
             if decision.persist:
                 await group.store()
             return decision.reply
 
         return await _ask(group, decide)
+
+    # --- one group, both protocols ---
+
+    async def _join_classic_group(
+        self, group: Group, request: HeartbeatRequest
+    ) -> HeartbeatReply | GroupError | Refusal:
+        """The first member of the newer protocol makes the group one of that protocol, unless it is refused there."""
+        upgraded = group.as_consumer_group()
+        if isinstance(upgraded, Refusal):
+            return upgraded
+        decision = upgraded.heartbeat(request, self._topics(), group.now_ms)
+        if isinstance(decision.reply, HeartbeatReply):
+            await group.become_consumer_group(upgraded)
+        return decision.reply
+
+    async def _join_consumer_group(self, group: Group, machine: ConsumerGroup, request: JoinRequest) -> JoinReply:
+        if not self._classic_limits.allows_session(request.session_timeout_ms):
+            return JoinReply(error=GroupError.INVALID_SESSION_TIMEOUT, member_id=request.member_id)
+        subscription = self._embedded.read_subscription(request.protocols[0][1]) if request.protocols else None
+        reply, persist = machine.classic.join(request, subscription, self._topics(), group.now_ms)
+        if persist:
+            await group.store()
+        return reply
+
+    def _sync_with_consumer_group(self, machine: ConsumerGroup, request: SyncRequest, now_ms: int) -> SyncReply:
+        member = machine.classic.sync(request, now_ms)
+        if isinstance(member, GroupError):
+            return SyncReply(error=member)
+        assert member.classic is not None
+        return SyncReply(
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=self._embedded.write_assignment(
+                name(member.assigned, self._topics()), member.classic.protocols[0][1]
+            ),
+        )
 
     # --- offsets ---
 
@@ -374,6 +418,7 @@ class GroupCoordinator:
             topics=self._topics,
             classic_limits=self._classic_limits,
             consumer_limits=self._consumer_limits,
+            embedded=self._embedded,
             rebalanced=self._rebalanced,
         )
 

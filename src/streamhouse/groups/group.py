@@ -10,10 +10,12 @@ from typing import Any, Protocol, TypeVar
 from streamhouse.core.groups.classic import ClassicGroup
 from streamhouse.core.groups.classic_messages import ClassicLimits, ClassicReply
 from streamhouse.core.groups.consumer import ConsumerGroup
-from streamhouse.core.groups.consumer_admission import GroupKind
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
 from streamhouse.core.groups.consumer_target import Topics
-from streamhouse.core.groups.outcome import Outcome, Ticket
+from streamhouse.core.groups.embedded import EmbeddedProtocol
+from streamhouse.core.groups.group_kind import GroupKind
+from streamhouse.core.groups.migration import to_classic_group, to_consumer_group
+from streamhouse.core.groups.outcome import GroupError, Outcome, Refusal, Ticket
 from streamhouse.groups.snapshot import Machine, from_row, generation_of, is_empty, kind_of, to_row
 from streamhouse.metadata.groups import GroupRow
 from streamhouse.model.errors import StaleEpoch, StreamHouseError
@@ -50,6 +52,7 @@ class Group:
         topics: Callable[[], Topics],
         classic_limits: ClassicLimits,
         consumer_limits: ConsumerLimits,
+        embedded: EmbeddedProtocol,
         rebalanced: Callable[[], None] = lambda: None,
     ) -> None:
         """`rebalanced` is called when a new generation is stored."""
@@ -60,6 +63,7 @@ class Group:
         self._topics = topics
         self.classic_limits = classic_limits
         self.consumer_limits = consumer_limits
+        self._embedded = embedded
         self._mailbox: asyncio.Queue[tuple[Callable[[], Coroutine[Any, Any, Any]], asyncio.Future[Any]]] = (
             asyncio.Queue(_MAILBOX_SIZE)
         )
@@ -108,6 +112,7 @@ class Group:
     async def own(self) -> None:
         """The task: runs until cancelled, and then leaves nobody waiting."""
         try:
+            await self._attempt(self.topics_changed)  # since it was stored
             while True:
                 await self._attempt(self._serve_next)
         finally:
@@ -181,6 +186,29 @@ class Group:
             )
         return self.machine
 
+    def as_consumer_group(self) -> ConsumerGroup | Refusal:
+        """What the group, a classic one with members, would be in the other protocol. It stays what it is."""
+        assert isinstance(self.machine, ClassicGroup)
+        if not self.consumer_limits.migration.allows_upgrade:
+            return Refusal(GroupError.GROUP_ID_NOT_FOUND, "classic members are in this group: stop them first")
+        converted = to_consumer_group(self.machine.standing(), self._topics(), self._embedded)
+        if converted is None:
+            return Refusal(
+                GroupError.GROUP_ID_NOT_FOUND,
+                "classic members that are no consumers are in this group: stop them first",
+            )
+        upgraded = ConsumerGroup.restore(converted, self.now_ms, self.consumer_limits)
+        upgraded.topics_changed(self._topics(), self.now_ms)
+        return upgraded
+
+    async def become_consumer_group(self, upgraded: ConsumerGroup) -> None:
+        """Go on as `as_consumer_group` said; classic members that wait are told to join again, once that is stored."""
+        assert isinstance(self.machine, ClassicGroup)
+        outcome = self.machine.retire(self.now_ms)
+        self.machine = upgraded
+        await self.store()
+        self._deliver(outcome)
+
     def expect(self, refusal: ClassicReply) -> tuple[Ticket, asyncio.Future[ClassicReply]]:
         """A ticket for a request whose answer may come later; `refusal` is the answer if the group is let go first."""
         self._next_ticket += 1
@@ -196,8 +224,12 @@ class Group:
         self._deliver(outcome)
 
     async def store(self) -> None:
-        """If it cannot be stored, the group goes back to what is."""
+        """If it cannot be stored, the group goes back to what is. A consumer group that has only classic members left
+        is stored, and goes on, as a classic one."""
         assert self.machine is not None
+        if isinstance(self.machine, ConsumerGroup) and self.machine.ends_as_classic:
+            converted = to_classic_group(self.machine.stored(), self._topics(), self._embedded)
+            self.machine = ClassicGroup.restore(converted, self.now_ms, self.classic_limits)
         if not is_empty(self.machine):
             self._empty_since_ms = None
         elif self._empty_since_ms is None:
@@ -219,6 +251,7 @@ class Group:
         self.is_unread = True
 
     async def topics_changed(self) -> None:
+        """A new epoch is stored at once: commits are checked against what is stored."""
         if isinstance(self.machine, ConsumerGroup) and self.machine.topics_changed(self._topics(), self.now_ms):
             await self.store()
 
@@ -229,14 +262,10 @@ class Group:
             self._empty_since_ms = row.empty_since_ms
         self.machine = self._restored(row)
         self.is_unread = False
+        await self.topics_changed()
 
     def _restored(self, row: GroupRow | None) -> Machine | None:
-        if row is None:
-            return None
-        machine = from_row(row, self.now_ms, self.classic_limits, self.consumer_limits)
-        if isinstance(machine, ConsumerGroup):
-            machine.topics_changed(self._topics(), self.now_ms)
-        return machine
+        return None if row is None else from_row(row, self.now_ms, self.classic_limits, self.consumer_limits)
 
     async def _tick(self) -> None:
         if self.is_unread:

@@ -11,9 +11,9 @@ from streamhouse.core.groups.classic_messages import ClassicLimits
 from streamhouse.core.groups.classic_rebalance import ClassicState
 from streamhouse.core.groups.classic_snapshot import StoredGroup
 from streamhouse.core.groups.consumer import ConsumerGroup
-from streamhouse.core.groups.consumer_admission import GroupKind
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
 from streamhouse.core.groups.consumer_snapshot import ConsumerState, StoredConsumerGroup
+from streamhouse.core.groups.group_kind import GroupKind
 from streamhouse.metadata.groups import GroupRow
 from streamhouse.model.errors import CorruptData
 

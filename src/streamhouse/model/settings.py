@@ -94,6 +94,11 @@ class Settings:
     group_max_session_timeout: int = _setting(Kind.DURATION, 1_800_000, "longest session it may ask for")
     group_consumer_session_timeout: int = _setting(Kind.DURATION, 45_000, "silence that ends a KIP-848 membership")
     group_consumer_heartbeat_interval: int = _setting(Kind.DURATION, 5_000, "how often KIP-848 members are to beat")
+    group_consumer_migration_policy: str = _setting(
+        Kind.TEXT,
+        "bidirectional",
+        "disabled, upgrade, downgrade or bidirectional: how groups change to and from KIP-848 with members in them",
+    )
     group_max_size: int = _setting(Kind.INTEGER, 10_000, "members that a group may have")
 
     lease_ttl: int = _setting(Kind.DURATION, 30_000, "how long a partition lease lasts")
@@ -145,6 +150,11 @@ class Settings:
             1 <= self.group_consumer_heartbeat_interval < self.group_consumer_session_timeout,
             "group_consumer_heartbeat_interval",
             "less than group_consumer_session_timeout",
+        )
+        self._require(
+            self.group_consumer_migration_policy in ("disabled", "upgrade", "downgrade", "bidirectional"),
+            "group_consumer_migration_policy",
+            "disabled, upgrade, downgrade or bidirectional",
         )
         self._require(0 <= self.node_id < 2**31, "node_id", "0 to 2147483647")
         for name in ("kafka_port", "http_port", "grpc_port", "flume_port"):

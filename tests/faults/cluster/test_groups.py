@@ -84,7 +84,9 @@ def fetch_offsets(raw: RawConnection, group: str, topic: str) -> tuple[int, dict
     return error, {at.partition_index: at.committed_offset for at in found if at.committed_offset >= 0}
 
 
-@pytest.mark.parametrize("kinds", [("confluent", "aiokafka"), ("consumer-protocol", "consumer-protocol")])
+@pytest.mark.parametrize(
+    "kinds", [("confluent", "aiokafka"), ("consumer-protocol", "consumer-protocol"), ("aiokafka", "consumer-protocol")]
+)
 def test_members_go_on_when_their_coordinator_is_killed(cluster: Cluster, topic: str, kinds: tuple[str, ...]) -> None:
     group = f"{topic}-members"
     sent = fill(cluster, topic, 0, 200)

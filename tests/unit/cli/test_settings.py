@@ -59,6 +59,7 @@ _SPECIAL = {
     "receive_bytes": "1GiB",
     "group_max_session_timeout": "10m",
     "group_consumer_session_timeout": "90s",
+    "group_consumer_migration_policy": "upgrade",
 }
 
 

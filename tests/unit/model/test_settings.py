@@ -58,6 +58,7 @@ def test_values_at_the_border_are_taken(settings: dict[str, Any]) -> None:
         ("http_port", {"http_port": 65536}),
         ("log_level", {"log_level": "INFO"}),
         ("group_min_session_timeout", {"group_min_session_timeout": 2_000, "group_max_session_timeout": 1_999}),
+        ("group_consumer_migration_policy", {"group_consumer_migration_policy": "both"}),
         ("log_format", {"log_format": "JSON"}),
     ],
     ids=str,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from types import ModuleType
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from log_parts.kafka import Kafka
+from streamhouse.server.kafka.embedded_protocol import KafkaEmbeddedProtocol
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import (
@@ -24,6 +25,8 @@ from streamhouse.wire.kafka.messages import (
     offset_fetch,
     sync_group,
 )
+from streamhouse.wire.kafka.messages import consumer_protocol_subscription as subscriptions
+from streamhouse.wire.kafka.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 
 def versions(module: ModuleType) -> range:
@@ -294,7 +297,9 @@ def test_who_subscribes_by_a_pattern_that_is_none_hears_what_is_wrong_with_it(ka
     assert subscribe(r"\Qorders.\E\pL+") == (ErrorCode.NONE, None)
 
 
-def test_who_joins_with_the_newer_protocol_hears_that_classic_members_are_there(kafka: Kafka, group: str) -> None:
+def test_who_joins_with_the_newer_protocol_hears_that_members_are_there_that_are_no_consumers(
+    kafka: Kafka, group: str
+) -> None:
     member_of(kafka, group)
     request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
         group_id=group, member_id=str(uuid4()), rebalance_timeout_ms=10_000, subscribed_topic_names=["t"]
@@ -303,7 +308,90 @@ def test_who_joins_with_the_newer_protocol_hears_that_classic_members_are_there(
     answer = kafka.call(consumer_group_heartbeat, request, 1)
 
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert answer.error_message == "classic members are in this group: stop them first"
+    assert answer.error_message == "classic members that are no consumers are in this group: stop them first"
+
+
+@pytest.mark.parametrize("version", versions(join_group))
+def test_members_of_both_protocols_share_a_group(kafka: Kafka, group: str, topic: str, version: int) -> None:
+    """A classic member joins in any version, a newer one makes it a group of its own kind, and leaves again."""
+    subscription = subscriptions.ConsumerProtocolSubscription(topics=[topic])
+    metadata = b"\x00\x00" + b"".join(subscriptions.encode(subscription, 0))
+    synced_since = {0: 0, 1: 0, 2: 1, 3: 2, 4: 2}.get(version, 3)
+
+    def join_classic(member_id: str = "") -> join_group.JoinGroupResponse:
+        request = join_group.JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=metadata)],
+        )
+        answer = kafka.call(join_group, request, version)
+        return join_classic(answer.member_id) if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED else answer
+
+    def beat_newer(epoch: int, owned: list[int] | None = None) -> ConsumerGroupHeartbeatResponse:
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id="newer",
+            member_epoch=epoch,
+            rebalance_timeout_ms=10_000 if epoch == 0 else -1,
+            subscribed_topic_names=[topic] if epoch == 0 else None,
+            topic_partitions=None
+            if owned is None
+            else [consumer_group_heartbeat.TopicPartitions(topic_id=topic_id, partitions=owned) for topic_id in ids],
+        )
+        answer = kafka.call(consumer_group_heartbeat, request, 1)
+        assert answer.error_code == ErrorCode.NONE
+        return answer
+
+    def sync_classic(joined: join_group.JoinGroupResponse, share: bytes | None = None) -> sync_group.SyncGroupResponse:
+        assignments = [sync_group.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=share or b"")]
+        request = sync_group.SyncGroupRequest(
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments=assignments if share is not None else [],
+        )
+        return kafka.call(sync_group, request, synced_since)
+
+    def owned_by(synced: sync_group.SyncGroupResponse) -> list[int]:
+        return sorted(at for _, at in KafkaEmbeddedProtocol().read_assignment(bytes(synced.assignment)))
+
+    def beat_classic(joined: join_group.JoinGroupResponse) -> int:
+        request = heartbeat.HeartbeatRequest(
+            group_id=group, generation_id=joined.generation_id, member_id=joined.member_id
+        )
+        return kafka.call(heartbeat, request, min(version, 4)).error_code
+
+    ids: list[UUID] = []
+    joined = join_classic()
+    everything = KafkaEmbeddedProtocol().write_assignment([(topic, 0), (topic, 1)], metadata)
+    assert owned_by(sync_classic(joined, everything)) == [0, 1]
+
+    newer = beat_newer(0, [])
+    assert newer.assignment is not None
+    assert newer.assignment.topic_partitions == [], "the other one has everything"
+    assert beat_classic(joined) == ErrorCode.REBALANCE_IN_PROGRESS
+    joined = join_classic(joined.member_id)
+    assert (joined.error_code, joined.leader, joined.generation_id) == (ErrorCode.NONE, "", newer.member_epoch)
+    (kept,) = owned_by(sync_classic(joined))
+    newer = beat_newer(newer.member_epoch, [])
+    assert newer.assignment is not None
+    ((given,),) = [one.partitions for one in newer.assignment.topic_partitions]
+    assert sorted([kept, given]) == [0, 1]
+    ids.append(newer.assignment.topic_partitions[0].topic_id)
+    assert beat_classic(joined) == ErrorCode.NONE
+    described = kafka.call(
+        consumer_group_describe, consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[group]), 1
+    )
+    types = {member.member_id: member.member_type for member in described.groups[0].members}
+    assert types == {joined.member_id: 0, "newer": 1}
+
+    beat_newer(-1)
+    assert beat_classic(joined) == ErrorCode.REBALANCE_IN_PROGRESS
+    again = join_classic(joined.member_id)
+    assert (again.leader, again.generation_id) == (again.member_id, joined.generation_id + 1), "a classic group again"
 
 
 @pytest.mark.parametrize("asks", [True, False])

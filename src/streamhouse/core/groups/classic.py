@@ -8,6 +8,7 @@ generation is stored before its members hear of it. `now_ms` never goes back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from streamhouse.core.groups.classic_door import Door
 from streamhouse.core.groups.classic_messages import (
@@ -23,9 +24,9 @@ from streamhouse.core.groups.classic_messages import (
 )
 from streamhouse.core.groups.classic_rebalance import ClassicState, Rebalance
 from streamhouse.core.groups.classic_snapshot import GroupDescription, StoredGroup, describe, load, store
+from streamhouse.core.groups.embedded import CONSUMER_PROTOCOL_TYPE
 from streamhouse.core.groups.outcome import GroupError, Outcome, Ticket
 
-_CONSUMER_PROTOCOL_TYPE = "consumer"
 _KAFKA_DEFAULTS = ClassicLimits()
 
 
@@ -91,11 +92,13 @@ class ClassicGroup:
         refusal = self._claim_refusal(request.claim)
         if refusal is not None:
             return refusal
+        if self.state is ClassicState.PREPARING:
+            return GroupError.REBALANCE_IN_PROGRESS  # whatever protocol the next generation will have
         if request.protocol_type not in (None, self._roster.protocol_type) or (
             request.protocol_name not in (None, self._rebalance.protocol_name)
         ):
             return GroupError.INCONSISTENT_GROUP_PROTOCOL
-        return GroupError.REBALANCE_IN_PROGRESS if self.state is ClassicState.PREPARING else None
+        return None
 
     # Requests that are answered at once
 
@@ -133,7 +136,7 @@ class ClassicGroup:
         """Of a group of consumers, offsets of topics that nobody subscribes to may go; the caller looks at those."""
         if self.state is ClassicState.DEAD:
             return GroupError.GROUP_ID_NOT_FOUND
-        if self.state is not ClassicState.EMPTY and self.protocol_type != _CONSUMER_PROTOCOL_TYPE:
+        if self.state is not ClassicState.EMPTY and self.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return GroupError.NON_EMPTY_GROUP
         return None
 
@@ -219,6 +222,17 @@ class ClassicGroup:
             return GroupError.NON_EMPTY_GROUP
         self._rebalance.die(now_ms)
         return None
+
+    def standing(self) -> StoredGroup:
+        """The group without those who have joined and heard nothing yet: wherever it goes on, they join again."""
+        stored = self.stored()
+        members = self._roster.members
+        return replace(stored, members=tuple(one for one in stored.members if not members[one.member_id].is_new))
+
+    def retire(self, now_ms: int) -> Outcome[ClassicReply]:
+        """The group goes on as a consumer group: whoever waits here is to join that."""
+        self._rebalance.die(now_ms, GroupError.REBALANCE_IN_PROGRESS)
+        return self._rebalance.outcome()
 
     def unload(self, now_ms: int) -> Outcome[ClassicReply]:
         """This coordinator gives the group up (it stops, lost its lease, or could not store): all who wait hear so."""

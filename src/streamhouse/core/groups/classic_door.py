@@ -31,8 +31,7 @@ class Door:
     def _refusal(self, request: JoinRequest) -> GroupError | None:
         if self._rebalance.state is ClassicState.DEAD:
             return GroupError.COORDINATOR_NOT_AVAILABLE
-        limits = self._limits
-        if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
+        if not self._limits.allows_session(request.session_timeout_ms):
             return GroupError.INVALID_SESSION_TIMEOUT
         if not self._has_room_for(request):
             return GroupError.GROUP_MAX_SIZE_REACHED

@@ -20,6 +20,9 @@ class ClassicLimits:
     new_member_join_timeout_ms: int = 300_000
     max_size: int = 2**31 - 1
 
+    def allows_session(self, timeout_ms: int) -> bool:
+        return self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberClaim:

@@ -191,6 +191,11 @@ class Rebalance:
             member.is_new = False
             member.seen(now_ms)
 
+    def await_joins(self, now_ms: int) -> None:
+        """A group that is read begins where a rebalance does."""
+        self.state = ClassicState.PREPARING
+        self.join_deadline_ms = now_ms + self.roster.rebalance_timeout_ms()
+
     def await_syncs(self, now_ms: int) -> None:
         self.pending_sync = dict.fromkeys(self.roster.members)
         self.sync_deadline_ms = now_ms + self.roster.rebalance_timeout_ms()
@@ -211,10 +216,10 @@ class Rebalance:
                 self.answer_sync(member, self.synced_reply(member))
                 member.seen(now_ms)
 
-    def die(self, now_ms: int) -> None:
-        """The group ends here: those who wait are to look for its coordinator again."""
+    def die(self, now_ms: int, error: GroupError = GroupError.NOT_COORDINATOR) -> None:
+        """The group ends here: those who wait are to look for its coordinator again, or what else the error says."""
         for member in tuple(self.roster.members.values()):
-            self.refuse(member, GroupError.NOT_COORDINATOR, member_id=member.member_id)
+            self.refuse(member, error, member_id=member.member_id)
             self.roster.remove(member.member_id)
         self.roster.pending.clear()
         self.pending_sync.clear()

@@ -22,7 +22,8 @@ class StoredMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """A group as of its current generation; `assigned` tells Stable from CompletingRebalance."""
+    """A group as of its current generation; `assigned` tells Stable from CompletingRebalance, and `rebalancing` says
+    that its members are to join again before anything else: it was a consumer group until now."""
 
     group_id: str
     generation: int
@@ -32,6 +33,7 @@ class StoredGroup:
     assigned: bool
     state_since_ms: int
     members: tuple[StoredMember, ...]
+    rebalancing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ def store(group_id: str, rebalance: Rebalance) -> StoredGroup:
         protocol_name=rebalance.protocol_name,
         leader=roster.leader,
         assigned=rebalance.state is ClassicState.STABLE,
+        rebalancing=rebalance.state is ClassicState.PREPARING,
         state_since_ms=rebalance.state_since_ms,
         members=tuple(
             StoredMember(
@@ -105,7 +108,9 @@ def load(stored: StoredGroup, rebalance: Rebalance, now_ms: int) -> None:
     roster.protocol_type = stored.protocol_type
     rebalance.protocol_name = stored.protocol_name
     rebalance.state_since_ms = stored.state_since_ms
-    if stored.members:
+    if stored.rebalancing:
+        rebalance.await_joins(now_ms)
+    elif stored.members:
         rebalance.state = ClassicState.STABLE if stored.assigned else ClassicState.COMPLETING
         if not stored.assigned:
             rebalance.await_syncs(now_ms)

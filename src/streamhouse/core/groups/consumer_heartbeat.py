@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from streamhouse.core.groups.assignors.assignment import Partition
+from streamhouse.core.groups.group_kind import MigrationPolicy
 from streamhouse.core.groups.outcome import GroupError, Refusal
 
 JOIN_EPOCH = 0
@@ -24,6 +25,7 @@ class ConsumerLimits:
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     max_size: int = 2**31 - 1
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

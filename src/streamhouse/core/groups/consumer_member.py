@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from streamhouse.core.groups.classic_messages import JoinRequest
 from streamhouse.core.groups.consumer_heartbeat import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -12,6 +13,8 @@ from streamhouse.core.groups.consumer_heartbeat import (
     HeartbeatRequest,
     TopicIdPartition,
 )
+from streamhouse.core.groups.embedded import EmbeddedSubscription
+from streamhouse.core.groups.member import Protocols
 from streamhouse.core.groups.outcome import GroupError
 
 _NOTHING: frozenset[TopicIdPartition] = frozenset()
@@ -23,6 +26,14 @@ class MemberState(Enum):
     STABLE = "stable"
     UNREVOKED_PARTITIONS = "unrevoked"  # it was told to give some up, and has not said that it did
     UNRELEASED_PARTITIONS = "unreleased"  # it waits for some that others have not given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMembership:
+    """What a member of the classic protocol has that others have not: each says how long it may be silent."""
+
+    session_timeout_ms: int
+    protocols: Protocols
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +54,17 @@ class ConsumerMember:
     state: MemberState = MemberState.STABLE
     assigned: frozenset[TopicIdPartition] = _NOTHING
     pending_revocation: frozenset[TopicIdPartition] = _NOTHING
+    classic: ClassicMembership | None = None
+
+    @property
+    def is_classic(self) -> bool:
+        return self.classic is not None
+
+    @property
+    def classic_protocol(self) -> str:
+        """The protocol that a classic member is told the group uses: the one it likes best, for the group uses none."""
+        assert self.classic is not None
+        return self.classic.protocols[0][0]
 
     @property
     def held(self) -> frozenset[TopicIdPartition]:
@@ -91,6 +113,22 @@ class ConsumerMember:
             subscribed_topic_names=self.subscribed_topic_names if names is None else tuple(sorted(set(names))),
             subscribed_topic_regex=self.subscribed_topic_regex if regex is None else (regex or None),
             server_assignor=request.server_assignor or self.server_assignor,
+            classic=None,
+        )
+
+    def joined(self, request: JoinRequest, subscription: EmbeddedSubscription) -> ConsumerMember:
+        """The member as its join in the classic protocol describes it."""
+        return replace(
+            self,
+            instance_id=self.instance_id if request.instance_id is None else request.instance_id,
+            rack_id=subscription.rack_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            rebalance_timeout_ms=request.patience_ms,
+            subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+            subscribed_topic_regex=None,
+            server_assignor=None,
+            classic=ClassicMembership(session_timeout_ms=request.session_timeout_ms, protocols=request.protocols),
         )
 
     def gone_away(self) -> ConsumerMember:

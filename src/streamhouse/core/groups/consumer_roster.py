@@ -18,7 +18,7 @@ class ConsumerRoster:
         self._instances: dict[str, str] = {}
         self._holders: dict[TopicIdPartition, str] = {}
         self._session_ends: dict[str, int] = {}
-        self._revocation_ends: dict[str, int] = {}
+        self._step_ends: dict[str, int] = {}  # until when: to give partitions up; to join again or sync, if classic
 
     @property
     def members(self) -> Mapping[str, ConsumerMember]:
@@ -50,8 +50,10 @@ class ConsumerRoster:
                 del self._instances[before.instance_id]
             if member.instance_id is not None:
                 self._instances[member.instance_id] = member.member_id
-            self._time_revocation(before, member, now_ms)
-        self._session_ends[member.member_id] = now_ms + self._session_timeout_ms
+            if not member.is_classic:
+                self._time_revocation(before, member, now_ms)
+        session_ms = self._session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+        self._session_ends[member.member_id] = now_ms + session_ms
 
     def remove(self, member_id: str) -> ConsumerMember:
         member = self._members.pop(member_id)
@@ -60,19 +62,33 @@ class ConsumerRoster:
         if member.instance_id is not None:
             del self._instances[member.instance_id]
         del self._session_ends[member_id]
-        self._revocation_ends.pop(member_id, None)
+        self._step_ends.pop(member_id, None)
         return member
 
+    # What a classic member has to do next, in the time that it asked for
+
+    def begin_step(self, member: ConsumerMember, now_ms: int) -> None:
+        self._step_ends[member.member_id] = now_ms + member.rebalance_timeout_ms
+
+    def expect_step(self, member: ConsumerMember, now_ms: int) -> None:
+        """It may have been told before: its time runs from then."""
+        self._step_ends.setdefault(member.member_id, now_ms + member.rebalance_timeout_ms)
+
+    def end_step(self, member: ConsumerMember) -> None:
+        self._step_ends.pop(member.member_id, None)
+
+    # Time
+
     def overdue(self, now_ms: int) -> list[str]:
-        """Members that were silent for a session, or did not give up partitions in the time that they asked for."""
+        """Members that were silent for a session, or did not do what they had to in the time that they asked for."""
         return [
             member_id
             for member_id in self._members
-            if self._session_ends[member_id] <= now_ms or self._revocation_ends.get(member_id, now_ms + 1) <= now_ms
+            if self._session_ends[member_id] <= now_ms or self._step_ends.get(member_id, now_ms + 1) <= now_ms
         ]
 
     def next_deadline_ms(self) -> int | None:
-        return min((*self._session_ends.values(), *self._revocation_ends.values()), default=None)
+        return min((*self._session_ends.values(), *self._step_ends.values()), default=None)
 
     def _hold(self, before: ConsumerMember | None, member: ConsumerMember) -> None:
         earlier = frozenset() if before is None else before.held
@@ -84,6 +100,6 @@ class ConsumerRoster:
 
     def _time_revocation(self, before: ConsumerMember | None, member: ConsumerMember, now_ms: int) -> None:
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._revocation_ends.pop(member.member_id, None)
+            self._step_ends.pop(member.member_id, None)
         elif before is None or before.pending_revocation != member.pending_revocation:
-            self._revocation_ends[member.member_id] = now_ms + member.rebalance_timeout_ms
+            self.begin_step(member, now_ms)

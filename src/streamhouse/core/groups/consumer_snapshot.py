@@ -44,6 +44,7 @@ class DescribedConsumerMember:
     subscribed_topic_regex: str | None
     assigned: tuple[TopicIdPartition, ...]
     target: tuple[TopicIdPartition, ...]
+    is_classic: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ def describe_members(
             subscribed_topic_regex=member.subscribed_topic_regex,
             assigned=tuple(sorted(member.assigned)),
             target=tuple(sorted(target.of(member.member_id))),
+            is_classic=member.is_classic,
         )
         for member in members
     )

@@ -306,7 +306,7 @@ def test_a_group_that_is_not_there_yet_can_be_given_a_place_to_start(rest: RestC
     rest.refused(404, "not-found", "POST", f"groups/{group}/reset", {"to": "latest", "topics": ["no-such-topic"]})
 
 
-def test_a_group_of_the_older_protocol_is_not_joined(broker: Broker, rest: RestCaller, topic: str) -> None:
+def test_a_group_is_shared_with_members_of_the_older_protocol(broker: Broker, rest: RestCaller, topic: str) -> None:
     from confluent_kafka import Consumer
 
     group = a_group()
@@ -314,9 +314,15 @@ def test_a_group_of_the_older_protocol_is_not_joined(broker: Broker, rest: RestC
     try:
         consumer.subscribe([topic])
         eventually(lambda: consumer.poll(0.1) is None and consumer.assignment(), "the classic member")
-        refused = rest.refused(400, "invalid-input", "POST", f"groups/{group}/members", {"topics": [topic]})
-        assert "has members" in refused["detail"]
-        assert rest.get(f"groups/{group}")["type"] == "classic"
+        member = Member(rest, group, topic)
+
+        def shared() -> bool:
+            """One partition for each of the two."""
+            consumer.poll(0.1)
+            return len(consumer.assignment()) == len(member.poll(max_wait_ms=0)["assignment"]) == 1
+
+        eventually(shared, "a partition for each")
+        assert rest.get(f"groups/{group}")["type"] == "consumer"
     finally:
         consumer.close()
 

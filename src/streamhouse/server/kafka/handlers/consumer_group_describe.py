@@ -23,6 +23,7 @@ from streamhouse.wire.kafka.messages.consumer_group_describe import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
+_CLASSIC_MEMBER = 0
 _CONSUMER_MEMBER = 1
 
 
@@ -63,7 +64,7 @@ def _describe(context: Context, group_id: str, operations: int) -> DescribedGrou
                 subscribed_topic_regex=member.subscribed_topic_regex,
                 assignment=_assignment(context, member.assigned),
                 target_assignment=_assignment(context, member.target),
-                member_type=_CONSUMER_MEMBER,
+                member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
             )
             for member in found.members
         ],

@@ -1,7 +1,8 @@
 """ConsumerGroupHeartbeat (68), versions 0 and 1: the newer protocol (KIP-848), with assignment on this side.
 
-A group that has members of the classic protocol is not converted while they are there: who joins it gets
-GROUP_ID_NOT_FOUND, and a message that says to stop them first."""
+The first such member of a group of classic consumers makes it a group of this protocol, with them in it, unless
+`group_consumer_migration_policy` says otherwise: then, and if they are no consumers, it gets GROUP_ID_NOT_FOUND with a
+message that says to stop them first. Topic patterns are written in RE2's syntax."""
 
 from __future__ import annotations
 
@@ -24,8 +25,6 @@ from streamhouse.wire.kafka.messages.consumer_group_heartbeat import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
-# What Kafka's name for a refusal does not say.
-_REASONS = {GroupError.GROUP_ID_NOT_FOUND: "classic members are in this group: stop them first"}
 
 
 async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -54,7 +53,7 @@ async def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Co
     if isinstance(reply, Refusal):
         return _refused(group_code(reply.error), reply.reason)
     if isinstance(reply, GroupError):
-        return _refused(group_code(reply), _REASONS.get(reply))
+        return _refused(group_code(reply))
     return ConsumerGroupHeartbeatResponse(
         member_id=reply.member_id,
         member_epoch=reply.member_epoch,

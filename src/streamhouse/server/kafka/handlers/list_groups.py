@@ -5,7 +5,7 @@ Each agent lists the groups that it coordinates; a client asks all of them."""
 from __future__ import annotations
 
 from streamhouse.core.groups.classic import ClassicGroup
-from streamhouse.core.groups.consumer_admission import GroupKind
+from streamhouse.core.groups.group_kind import GroupKind
 from streamhouse.core.groups.outcome import GroupError
 from streamhouse.groups.group import Group
 from streamhouse.server.kafka.context import Context

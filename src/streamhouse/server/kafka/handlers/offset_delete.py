@@ -9,13 +9,13 @@ from streamhouse.core.groups.classic import ClassicGroup
 from streamhouse.core.groups.consumer import ConsumerGroup
 from streamhouse.core.groups.outcome import GroupError
 from streamhouse.groups.snapshot import Machine
-from streamhouse.model.errors import MalformedRequest, NotFound, StreamHouseError
+from streamhouse.model.errors import NotFound, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.embedded_protocol import KafkaEmbeddedProtocol
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.group_errors import coordinator_code, group_code
 from streamhouse.wire.kafka.codes import ErrorCode
-from streamhouse.wire.kafka.messages import consumer_protocol_subscription as subscriptions
 from streamhouse.wire.kafka.messages import offset_delete as messages
 from streamhouse.wire.kafka.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -26,7 +26,7 @@ from streamhouse.wire.kafka.messages.offset_delete import (
 from streamhouse.wire.kafka.registry import APIS
 
 API = APIS[messages.API_KEY]
-_VERSION_BYTES = 2
+_EMBEDDED = KafkaEmbeddedProtocol()
 
 
 async def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
@@ -91,7 +91,8 @@ def _subscribed(context: Context, machine: Machine | None) -> Iterator[str]:
     if isinstance(machine, ClassicGroup):
         for member in machine.stored().members:
             for _, metadata in member.protocols:
-                yield from _topics_in(metadata)
+                subscription = _EMBEDDED.read_subscription(metadata)
+                yield from () if subscription is None else subscription.topics
     elif isinstance(machine, ConsumerGroup):
         for described in machine.describe().members:
             yield from described.subscribed_topic_names
@@ -100,15 +101,3 @@ def _subscribed(context: Context, machine: Machine | None) -> Iterator[str]:
                 topic = context.broker.topics.find_id(topic_id)
                 if topic is not None:
                     yield topic.name
-
-
-def _topics_in(metadata: bytes) -> list[str]:
-    """A consumer's subscription starts with its version; what is none subscribes to nothing that we know."""
-    version = int.from_bytes(metadata[:_VERSION_BYTES], "big")
-    try:
-        subscription = subscriptions.decode(
-            memoryview(metadata), _VERSION_BYTES, len(metadata), min(version, subscriptions.MAX_VERSION)
-        )
-    except MalformedRequest:
-        return []
-    return list(subscription.topics)

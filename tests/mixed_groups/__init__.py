@@ -1,0 +1,1 @@
+"""Groups with members of both protocols: clients, a store and a network, all on virtual time."""
