@@ -177,6 +177,8 @@ class Node:
             place=self._place_topics,
             descriptors=self._descriptors,
             least_segment_bytes=self._least_segment_bytes,
+            clock=self._clock,
+            auto_create_delay_ms=settings.auto_create_delay,
         )
         self._view = ClusterView(
             metadata,

@@ -26,6 +26,7 @@ from streamhouse.model.topic import (
     effective_config,
     parse_log_config,
 )
+from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.entropy import new_uuid
 
 
@@ -41,6 +42,8 @@ class Topics:
         place: Callable[[], Awaitable[None]],
         descriptors: Descriptors | None = None,
         least_segment_bytes: int = LEAST_SEGMENT_BYTES,
+        clock: Clock | None = None,
+        auto_create_delay_ms: int = 0,
     ) -> None:
         """`changed` is called when a topic has come, gone or grown; `place` finds leaders for new partitions, as far as
         that is possible now."""
@@ -52,6 +55,9 @@ class Topics:
         self._place = place
         self._descriptors = descriptors or NoDescriptors()
         self._least_segment_bytes = least_segment_bytes
+        self._clock = clock or SystemClock()
+        self._auto_create_delay_ms = auto_create_delay_ms
+        self._deleted_at_ms: dict[str, int] = {}
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._leaders_by_name: dict[bytes, Sequence[PartitionLeader | None]] = {}
@@ -182,6 +188,12 @@ class Topics:
         if come or gone:
             self._changed()
 
+    def was_just_deleted(self, name: str) -> bool:
+        """Who asks for it now may only want to know whether it is gone. This is as this node heard of it: another that
+        has never heard of the topic would create it."""
+        deleted_at_ms = self._deleted_at_ms.get(name)
+        return deleted_at_ms is not None and self._clock.monotonic_ms() - deleted_at_ms < self._auto_create_delay_ms
+
     async def ensure(self, name: str) -> Topic:
         """The topic, created with defaults if need be."""
         existing = self._by_name.get(name)
@@ -294,6 +306,13 @@ class Topics:
         if named is not None and named.topic_id == topic.topic_id:
             del self._by_name[topic.name]
             self._leaders_by_name.pop(topic.name.encode(), None)
+            self._note_deleted(topic.name)
         self._by_id.pop(topic.topic_id, None)
         self._leaders_by_id.pop(topic.topic_id.bytes, None)
         self._engine.leadership.remove(topic, NotFound(f"topic {topic.name!r} was deleted"))
+
+    def _note_deleted(self, name: str) -> None:
+        now_ms = self._clock.monotonic_ms()
+        oldest_ms = now_ms - self._auto_create_delay_ms
+        self._deleted_at_ms = {known: at for known, at in self._deleted_at_ms.items() if at > oldest_ms}
+        self._deleted_at_ms[name] = now_ms

@@ -62,6 +62,9 @@ class Settings:
         Kind.TEXT, "", "wal or object: where acknowledged records are safe; default: wal, for an agent alone object"
     )
     auto_create_topics: bool = _setting(Kind.FLAG, True, "create a topic when a client first names it")
+    auto_create_delay: int = _setting(
+        Kind.DURATION, 10_000, "how long after its deletion a Kafka client that names a topic does not create it again"
+    )
     default_partitions: int = _setting(Kind.INTEGER, 4, "partitions of a topic whose count was not given")
     flume_partitions: int = _setting(Kind.INTEGER, 3, "the same for a topic that a Flume client names first")
 

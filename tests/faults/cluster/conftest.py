@@ -36,7 +36,9 @@ class Pool:
                 ending.callback(self._postgres.drop_database, dsn)
                 bucket = self._store.create_bucket()
                 ending.callback(self._store.delete_bucket, bucket)
-                cluster = ending.enter_context(Cluster(3, directory, dsn, bucket, durability=durability))
+                # So long that no test is too slow for it.
+                delay = ("--auto-create-delay", "10m")
+                cluster = ending.enter_context(Cluster(3, directory, dsn, bucket, *delay, durability=durability))
                 self._clusters[durability] = cluster, ending.pop_all()
         return self._clusters[durability][0]
 

@@ -167,6 +167,19 @@ async def test_what_other_nodes_did_to_topics_is_seen_at_the_next_look() -> None
             running.leader("come")
 
 
+async def test_a_topic_that_another_node_deleted_was_just_deleted_here_too() -> None:
+    async with bench() as shared, shared.engine() as running:
+        running.topics._auto_create_delay_ms = 10_000
+        topic = await running.create()
+        await shared.metadata.delete_topic(topic.topic_id)
+        assert not running.topics.was_just_deleted("orders")
+
+        await running.topics.refresh()
+
+        assert running.topics.was_just_deleted("orders")
+        assert not running.topics.was_just_deleted("others")
+
+
 async def test_a_topic_that_another_node_made_meanwhile_is_found_when_it_is_wanted() -> None:
     async with bench() as shared, shared.engine() as running:
         made = await shared.metadata.create_topic("orders", uuid4(), 3, {})

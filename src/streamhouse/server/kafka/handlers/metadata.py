@@ -1,5 +1,8 @@
 """Metadata (3), versions 0 to 13: brokers, topics and leaders; creates unknown topics if that is switched on.
 
+A topic that was deleted less than `auto_create_delay` ago is not created by that: whoever deletes one asks in this way
+whether it is gone.
+
 A partition without a leader that waits for the one agent whose disk may hold acknowledged records of it has that one
 as its only replica, offline, as Kafka would show it."""
 
@@ -66,7 +69,7 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
 
 async def _find(context: Context, lookup: TopicLookup, asked: MetadataRequestTopic, *, may_create: bool) -> Topic:
     name = asked.name or ""
-    if may_create and asked.topic_id == NO_ID:
+    if may_create and asked.topic_id == NO_ID and not context.broker.topics.was_just_deleted(name):
         return await context.broker.topics.ensure(name)
     return await lookup.get(name, asked.topic_id)
 
