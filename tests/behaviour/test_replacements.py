@@ -21,7 +21,7 @@ from behaviour.metadata_stores import (
 )
 from streamhouse.metadata.replacement import HISTORY_MS
 from streamhouse.metadata.store import Lease, MetadataStore, Replacement, SegmentRow
-from streamhouse.model.errors import InvalidInput, StaleEpoch, StreamHouseError
+from streamhouse.model.errors import InvalidInput, NotFound, StaleEpoch, StreamHouseError
 
 TABLES = ("segments", "partitions", "garbage", "segment_replacements")
 
@@ -269,6 +269,33 @@ async def test_new_segments_have_the_newest_epoch_of_the_old_ones(
     await metadata.replace_segments(replacement(latest, old[:2], new_segment(0, 20, epoch=2)))
 
     assert await metadata_kind.find_seams() == []
+
+
+async def test_generations_grow_with_every_plan_and_what_an_older_one_made_is_refused(
+    metadata: MetadataStore, other_process: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    lease, old = await led_log(metadata, 10, 20)
+    other, _ = await led_log(metadata, 10, name="others")
+    first, second = [
+        await metadata.begin_generation(lease.partition),
+        await other_process.begin_generation(lease.partition),
+    ]
+    assert (first, second, await metadata.begin_generation(other.partition)) == (1, 2, 1)
+
+    for generation in (0, first, 3):
+        asked = replace(replacement(lease, old, new_segment(0, 20)), generation=generation)
+        await assert_refused(metadata, metadata_kind, asked, StaleEpoch, "another plan has begun generation 2")
+    asked = replace(replacement(lease, old[:1], new_segment(0, 10)), generation=second)
+    await metadata.replace_segments(asked)
+    await metadata.replace_segments(replace(replacement(lease, old[1:], new_segment(10, 20)), generation=second))
+
+    # A repeat of what was done stands, also when the next plan has begun.
+    assert await metadata.begin_generation(lease.partition) == 3
+    await metadata.replace_segments(asked)
+    assert len(await segments_of(metadata, lease.partition)) == 2
+    await metadata.delete_topic(lease.partition.topic_id)
+    with pytest.raises(NotFound):
+        await metadata.begin_generation(lease.partition)
 
 
 async def test_of_two_that_replace_the_same_at_once_one_does(

@@ -9,7 +9,7 @@ from log_parts.engines import Running
 from streamhouse.format.batch import HEADER_BYTES, build, place, read_header
 from streamhouse.format.object_keys import segment_key
 from streamhouse.format.records import Record, columns_of, decode_records, encode_columns
-from streamhouse.format.segment import EncodedSegment, decode_segment, encode_segment
+from streamhouse.format.segment import EncodedSegment, Lineage, decode_segment, encode_segment
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.names import TopicPartition
@@ -25,6 +25,7 @@ def rewritten(
     end_offset: int | None = None,
     batch_bytes: int = 2**20,
     block_bytes: int = 2**18,
+    lineage: Lineage | None = None,
 ) -> EncodedSegment:
     """One segment with the records of several that are to be kept. `end_offset`: where its last batch is said to end,
     as Kafka's cleaner leaves it when the last record was not kept."""
@@ -40,7 +41,7 @@ def rewritten(
     batches = [bytearray(batch) for batch in encoded]
     for batch in batches:
         place(batch, 0, read_header(batch).base_offset, epoch)
-    return encode_segment(batches, epoch=epoch, block_bytes=block_bytes)
+    return encode_segment(batches, epoch=epoch, block_bytes=block_bytes, lineage=lineage)
 
 
 def row_of(partition: TopicPartition, encoded: EncodedSegment, base_offset: int, epoch: int) -> SegmentRow:
@@ -64,11 +65,12 @@ async def store_rewritten(
     keep: Keep = lambda record: True,
     *,
     leader: PartitionLeader | None = None,
+    lineage: Lineage | None = None,
 ) -> SegmentRow:
     """In the object store, not registered yet."""
     objects = running.bench.inner
     epoch = max(row.epoch for row in rows)
-    encoded = rewritten([await objects.get(row.object_key) for row in rows], keep, epoch=epoch)
+    encoded = rewritten([await objects.get(row.object_key) for row in rows], keep, epoch=epoch, lineage=lineage)
     row = row_of((leader or running.leader()).partition, encoded, rows[0].base_offset, epoch)
     await objects.create(row.object_key, encoded.parts)
     return row

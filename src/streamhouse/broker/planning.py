@@ -116,11 +116,13 @@ class Planner:
 
         return await _in_batches(questions, ask, _ASKED_AT_ONCE)
 
+    async def begin_generation(self, topic: Topic, partition: int) -> int:
+        """Of a plan to replace segments; see `SegmentStore.begin_generation`."""
+        return await self._store.begin_generation(_partition_of(topic, partition))
+
     async def stored_log(self, topic: Topic, partition: int) -> StoredLog:
         """As the metadata store has it now."""
-        at = TopicPartition(topic.topic_id, partition)
-        if not 0 <= partition < topic.partition_count:
-            raise NotFound(f"there is no partition {partition} of {topic.name}")
+        at = _partition_of(topic, partition)
         (segments,) = await self._store.load_segments([at])
         # Afterwards: where a segment was dropped meanwhile, the log is known to start later.
         (row,) = await self._store.load_partitions([at])
@@ -191,6 +193,12 @@ class Planner:
             high_watermark=found.high_watermark,
             uncommitted=(found.high_watermark - found.committed_end, found.uncommitted_bytes),
         )
+
+
+def _partition_of(topic: Topic, partition: int) -> TopicPartition:
+    if not 0 <= partition < topic.partition_count:
+        raise NotFound(f"there is no partition {partition} of {topic.name}")
+    return TopicPartition(topic.topic_id, partition)
 
 
 def _bounds(

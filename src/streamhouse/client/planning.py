@@ -52,8 +52,9 @@ class PlanningClient:
     def tail(self, topic: str, partition: int, start: int, max_bytes: int) -> bytes:
         return self._post("/tail", api.TailRequest(topic=topic, partition=partition, start=start, max_bytes=max_bytes))
 
-    def segments(self, topic: str, partition: int) -> api.SegmentsAnswer:
-        answer = self._post("/segments", api.SegmentsRequest(topic=topic, partition=partition))
+    def segments(self, topic: str, partition: int, *, to_replace: bool = False) -> api.SegmentsAnswer:
+        request = api.SegmentsRequest(topic=topic, partition=partition, to_replace=to_replace)
+        answer = self._post("/segments", request)
         return _decode(answer, api.SegmentsAnswer)
 
     def replace(self, request: api.ReplaceRequest) -> None:

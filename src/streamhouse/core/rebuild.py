@@ -1,8 +1,8 @@
-"""Which of the objects in a bucket are the log: decided from their offsets and epochs alone, without the database.
+"""Which of the objects in a bucket are the log: decided from what they say of themselves, without the database.
 
 What was ever committed at an epoch ends at or before the first offset that a later leader wrote, since it goes on where
-the committed log ends. So of two that start together and lead on differently, the later epoch is the log. Merges hold
-what others hold as well, whether they were committed or not."""
+the committed log ends. So of two that start together and lead on differently, the later epoch is the log. What takes
+the place of others has a generation besides (`core/generations.py`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
+
+from streamhouse.core.generations import known_log_start, newest_generations
+from streamhouse.format.segment_index import Lineage
 
 EPOCHS_SKIPPED = 100_000
 """The lost database may have granted epochs that left no trace in the bucket, but did in clients and local WALs."""
@@ -37,7 +40,9 @@ class Gap(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSegment:
     """A segment as its object shows it: the offsets that it stands for start where its key says, and end where its
-    footer says. Compaction may have taken records from its front. `checksum` is None while only the footer was read."""
+    footer says. Compaction may have taken records from its front. `attempt` is what segments that were to be swapped in
+    together have in common, `lineage` is None where nothing was replaced, or by a version that did not note it.
+    `checksum` is None while only the footer was read."""
 
     object_key: str
     base_offset: int
@@ -47,6 +52,8 @@ class FoundSegment:
     min_timestamp_ms: int
     max_timestamp_ms: int
     epoch: int
+    attempt: UUID | None = None
+    lineage: Lineage | None = None
     checksum: int | None = None
 
 
@@ -66,13 +73,14 @@ class FoundRange:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltPartition:
     """Segments hold [log_start_offset, next_offset), `ranges` go on from there. `epochs` are (epoch, first offset) of
-    the records in segments. Leases go on after `lease_epoch`."""
+    the records in segments. Leases go on after `lease_epoch`, replacements after `generation`."""
 
     partition: int
     log_start_offset: int
     next_offset: int
     durable_end: int
     lease_epoch: int
+    generation: int
     epochs: tuple[tuple[int, int], ...]
     segments: tuple[FoundSegment, ...]
     ranges: tuple[FoundRange, ...]
@@ -113,15 +121,27 @@ class Chosen(Generic[AnyExtent]):
 
 
 def choose_segments(found: Sequence[FoundSegment]) -> Chosen[FoundSegment]:
-    """The log's segments: the chain that ends with the latest epoch, then last.
+    """The log's segments: of what takes the place of others the newest generation, and for the rest the chain that ends
+    with the latest epoch, then last.
 
-    None is left out beforehand. A merge that was never committed holds what the log holds, under the epoch of its last
-    segment and from the base of its first: that it is there says nothing about others."""
-    chain = _longest_chain(found)
+    A merge without a generation that was never committed holds what the log holds, under the epoch of its last segment
+    and from the base of its first: that it is there says nothing about others."""
+    alive = newest_generations(found)
+    chain = _longest_chain(alive)
     # What an earlier leader left beyond the end was never committed, and so is nothing that is missing.
     return _chosen(
-        chain, [each for each in found if each.epoch >= chain[-1].epoch or each.base_offset <= chain[-1].end_offset]
+        chain, [each for each in alive if each.epoch >= chain[-1].epoch or each.base_offset <= chain[-1].end_offset]
     )
+
+
+def first_offset(segments: Sequence[FoundSegment], found: Sequence[FoundSegment]) -> int:
+    """Where the log of these chosen segments starts: the first of them may reach below what is known to be deleted."""
+    return max(segments[0].base_offset, known_log_start(found))
+
+
+def last_generation(found: Sequence[FoundSegment]) -> int:
+    """Of everything that is there, whether it was ever part of the log or not."""
+    return max((each.lineage.generation for each in found if each.lineage is not None), default=0)
 
 
 def choose_ranges(found: Sequence[FoundRange], *, committed_end: int | None, last_epoch: int) -> Chosen[FoundRange]:

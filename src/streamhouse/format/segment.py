@@ -19,6 +19,7 @@ from streamhouse.format.segment_index import (
     BlockEntry,
     BlockRange,
     Footer,
+    Lineage,
     SegmentIndex,
     decode_footer,
     decode_header,
@@ -40,6 +41,7 @@ __all__ = [
     "BlockRange",
     "EncodedSegment",
     "Footer",
+    "Lineage",
     "SegmentIndex",
     "StoredBlock",
     "decode_block",
@@ -119,7 +121,11 @@ class _Block(NamedTuple):
 
 
 def encode_segment(
-    batches: Sequence[Buffer | StoredBlock], *, epoch: int, block_bytes: int = DEFAULT_BLOCK_BYTES
+    batches: Sequence[Buffer | StoredBlock],
+    *,
+    epoch: int,
+    block_bytes: int = DEFAULT_BLOCK_BYTES,
+    lineage: Lineage | None = None,
 ) -> EncodedSegment:
     """One object from buffers that each hold a run of whole batches, in offset order.
 
@@ -129,7 +135,7 @@ def encode_segment(
     blocks = list(_gather_blocks(batches, block_bytes))
     if not blocks:
         raise CorruptBatch("a segment needs at least one record batch")
-    parts: list[Buffer] = [encode_header()]
+    parts: list[Buffer] = [encode_header(lineage)]
     entries: list[BlockEntry] = []
     for block in blocks:
         stored = _store_block(block)
@@ -148,6 +154,7 @@ def encode_segment(
         index_bytes=len(index),
         block_count=len(blocks),
         epoch=epoch,
+        lineage=lineage,
     )
     parts += (index, encode_footer(footer))
     checksum = 0
@@ -160,7 +167,7 @@ def encode_segment(
         record_count=footer.record_count,
         min_timestamp_ms=footer.min_timestamp_ms,
         max_timestamp_ms=footer.max_timestamp_ms,
-        size_bytes=footer.index_end + FOOTER_BYTES,
+        size_bytes=footer.index_end + footer.size_bytes,
         checksum=checksum,
         epoch=epoch,
     )

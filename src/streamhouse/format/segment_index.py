@@ -17,16 +17,31 @@ from streamhouse.model.errors import CorruptData, Unsupported
 
 MAGIC = b"STRM"
 VERSION = 1
+REPLACEMENT_VERSION = 2
+"""Of a segment with a lineage: one that was written to take the place of others."""
 HEADER_BYTES = 8
 
 _HEADER = Struct(">4sH2x")
+_HEADERS = {_HEADER.pack(MAGIC, version) for version in (VERSION, REPLACEMENT_VERSION)}
 _FOOTER = Struct(">qqqqqQQIIiH2xI4s")
+_LINEAGE = Struct(">qqqq")
 _CRC = Struct(">I")
+LINEAGE_BYTES = _LINEAGE.size + _CRC.size
 FOOTER_BYTES = _FOOTER.size
 _FOOTER_CRC_AT = FOOTER_BYTES - 8
 # A hundred MiB in blocks of 256 KiB has an index of about 4 KiB: one suffix read of this size has it all.
 SUFFIX_HINT_BYTES = 8 * 1024
 _MIN_ENTRY_BYTES = 4
+
+
+class Lineage(NamedTuple):
+    """Of a segment that takes the place of others: the generation of the plan by which it was made, all the offsets
+    [base_offset, end_offset) that were to be replaced at once, and where the log started then."""
+
+    generation: int
+    base_offset: int
+    end_offset: int
+    log_start_offset: int
 
 
 class Footer(NamedTuple):
@@ -42,10 +57,16 @@ class Footer(NamedTuple):
     index_bytes: int
     block_count: int
     epoch: int
+    lineage: Lineage | None = None
 
     @property
     def index_end(self) -> int:
         return self.index_position + self.index_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes at the end of the object, lineage included."""
+        return FOOTER_BYTES if self.lineage is None else LINEAGE_BYTES + FOOTER_BYTES
 
 
 class BlockEntry(NamedTuple):
@@ -98,13 +119,13 @@ class SegmentIndex:
         return None
 
 
-def encode_header() -> bytes:
-    return _HEADER.pack(MAGIC, VERSION)
+def encode_header(lineage: Lineage | None = None) -> bytes:
+    return _HEADER.pack(MAGIC, VERSION if lineage is None else REPLACEMENT_VERSION)
 
 
 def decode_header(data: Buffer) -> None:
     """Check an object's first bytes; a range reader needs only the footer."""
-    if bytes(data[:HEADER_BYTES]) != encode_header():
+    if bytes(data[:HEADER_BYTES]) not in _HEADERS:
         raise CorruptData("the object does not start like a STRM segment of this version")
 
 
@@ -151,9 +172,24 @@ def decode_index(data: Buffer, footer: Footer) -> SegmentIndex:
 
 
 def encode_footer(footer: Footer) -> bytes:
-    encoded = bytearray(_FOOTER.pack(*footer, VERSION, 0, MAGIC))
+    *fields, lineage = footer
+    version = VERSION if lineage is None else REPLACEMENT_VERSION
+    encoded = bytearray(_FOOTER.pack(*fields, version, 0, MAGIC))
     _CRC.pack_into(encoded, _FOOTER_CRC_AT, crc32c(memoryview(encoded)[:_FOOTER_CRC_AT]))
-    return bytes(encoded)
+    return bytes(encoded) if footer.lineage is None else _encode_lineage(footer.lineage) + encoded
+
+
+def _encode_lineage(lineage: Lineage) -> bytes:
+    encoded = _LINEAGE.pack(*lineage)
+    return encoded + _CRC.pack(crc32c(encoded))
+
+
+def _decode_lineage(suffix: Buffer) -> Lineage:
+    """From the last bytes of an object, in front of the footer's own."""
+    encoded = memoryview(suffix)[-LINEAGE_BYTES - FOOTER_BYTES : -FOOTER_BYTES]
+    if len(encoded) < LINEAGE_BYTES or _CRC.pack(crc32c(encoded[: _LINEAGE.size])) != encoded[_LINEAGE.size :]:
+        raise CorruptData("the segment's lineage does not match its CRC")
+    return Lineage(*_LINEAGE.unpack_from(encoded))
 
 
 def decode_footer(suffix: Buffer, object_size: int) -> Footer:
@@ -166,10 +202,12 @@ def decode_footer(suffix: Buffer, object_size: int) -> Footer:
         raise CorruptData("the object does not end like a STRM segment")
     if crc32c(tail[:_FOOTER_CRC_AT]) != crc:
         raise CorruptData("the segment's footer does not match its CRC")
-    if version != VERSION:
+    if version not in (VERSION, REPLACEMENT_VERSION):
         raise Unsupported(f"STRM version {version} is newer than this program", hint="upgrade streamhouse")
     footer = Footer(*fields)
-    if footer.index_position < HEADER_BYTES or footer.index_end + FOOTER_BYTES != object_size:
+    if version == REPLACEMENT_VERSION:
+        footer = footer._replace(lineage=_decode_lineage(suffix))
+    if footer.index_position < HEADER_BYTES or footer.index_end + footer.size_bytes != object_size:
         raise CorruptData(f"the segment's footer does not fit an object of {object_size} bytes")
     if not 1 <= footer.block_count <= footer.index_bytes // _MIN_ENTRY_BYTES:
         raise CorruptData(f"an index of {footer.index_bytes} bytes cannot list {footer.block_count} blocks")
@@ -178,5 +216,5 @@ def decode_footer(suffix: Buffer, object_size: int) -> Footer:
 
 def index_in(suffix: Buffer, footer: Footer) -> memoryview | None:
     """The index's bytes, if the suffix that gave the footer has them; else they take one more range read."""
-    start = len(suffix) - FOOTER_BYTES - footer.index_bytes
+    start = len(suffix) - footer.size_bytes - footer.index_bytes
     return memoryview(suffix)[start : start + footer.index_bytes] if start >= 0 else None

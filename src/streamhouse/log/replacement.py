@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from streamhouse.format.object_keys import parse_segment_key
-from streamhouse.format.segment_index import SUFFIX_HINT_BYTES, Footer, decode_footer, decode_index, index_in
+from streamhouse.format.segment_index import SUFFIX_HINT_BYTES, Footer, Lineage, decode_footer, decode_index, index_in
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import Replacement, SegmentRow, SegmentStore
 from streamhouse.model.buffer import Buffer
@@ -87,7 +87,7 @@ class SegmentReplacer:
         try:
             if await self._store.was_replaced(replacement.commit_id):
                 return  # and whoever leads has known it since, or has read the rows later
-            await self._check_objects(replacement)
+            replacement = replace(replacement, generation=await self._check_objects(replacement))
             await self._register(leader, replacement)
             leader.segments_replaced(replacement.removed, replacement.added)
         finally:
@@ -114,18 +114,23 @@ class SegmentReplacer:
                 _log.warning("cannot register segments of %s, trying again: %s", leader.partition, problem)
                 await self._clock.sleep_ms(wait_ms)
 
-    async def _check_objects(self, replacement: Replacement) -> None:
+    async def _check_objects(self, replacement: Replacement) -> int:
+        """Returns the generation that they have: the store knows whether that is the newest."""
         enough = asyncio.Semaphore(_CHECKS_AT_ONCE)
 
-        async def check(segment: SegmentRow) -> None:
+        async def check(segment: SegmentRow) -> Lineage | None:
             async with enough:
-                await self._check_object(replacement.partition, segment)
+                return await self._check_object(replacement.partition, segment)
 
-        for problem in await asyncio.gather(*map(check, replacement.added), return_exceptions=True):
-            if problem is not None:
-                raise problem
+        lineages: set[Lineage | None] = set()
+        for found in await asyncio.gather(*map(check, replacement.added), return_exceptions=True):
+            if isinstance(found, BaseException):
+                raise found
+            lineages.add(found)
+        return _generation_of(replacement, lineages)
 
-    async def _check_object(self, partition: TopicPartition, segment: SegmentRow) -> None:
+    async def _check_object(self, partition: TopicPartition, segment: SegmentRow) -> Lineage | None:
+        """What it says of the plan that it comes from."""
         key = segment.object_key
         named = parse_segment_key(key)
         if named is None or named[:4] != (partition.topic_id, partition.partition, segment.base_offset, segment.epoch):
@@ -146,6 +151,7 @@ class SegmentReplacer:
         mismatch = _mismatch(segment, footer, info.size_bytes)
         if mismatch is not None:
             raise InvalidInput(f"object {key} {mismatch}")
+        return footer.lineage
 
     async def _read_footer(self, key: str) -> Footer:
         """With a look at the index: then an object is a segment, but for damage inside its blocks."""
@@ -156,6 +162,23 @@ class SegmentReplacer:
             index = await self._objects.get_range(key, footer.index_position, footer.index_end)
         decode_index(index, footer)
         return footer
+
+
+def _generation_of(replacement: Replacement, lineages: Collection[Lineage | None]) -> int:
+    """Key and footer alone must tell what an object was to replace, and together with which others."""
+    if len(lineages) > 1:
+        raise InvalidInput(f"new segments of {replacement.partition} come from different plans")
+    lineage = next(iter(lineages), None)
+    if lineage is None:
+        return 0  # of a job that knows nothing of generations, which the store takes while it has begun none
+    attempts = {key.unique for segment in replacement.added if (key := parse_segment_key(segment.object_key))}
+    covered = (replacement.added[0].base_offset, replacement.added[-1].end_offset)
+    if covered != (lineage.base_offset, lineage.end_offset) or len(attempts) != 1:
+        raise InvalidInput(
+            f"new segments of {replacement.partition} were to cover [{lineage.base_offset}, {lineage.end_offset}) "
+            f"together, under one name, and cover [{covered[0]}, {covered[1]}) under {len(attempts)}"
+        )
+    return lineage.generation
 
 
 def _mismatch(segment: SegmentRow, footer: Footer, size_bytes: int) -> str | None:

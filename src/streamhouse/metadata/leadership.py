@@ -14,7 +14,8 @@ from streamhouse.model.names import TopicPartition
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedPartition:
     """A partition and its lease, as they are now; without a live lease nobody leads it. `next_offset` is where its
-    segments end, `durable_end` where its WAL objects do, if that is further."""
+    segments end, `durable_end` where its WAL objects do, if that is further; `generation` is that of the newest plan to
+    replace segments."""
 
     log_start_offset: int
     next_offset: int
@@ -22,6 +23,7 @@ class LedPartition:
     leader_agent_id: str | None
     epoch: int | None
     lease_is_live: bool
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

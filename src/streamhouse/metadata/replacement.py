@@ -41,7 +41,13 @@ def check_replacement(replacement: Replacement) -> None:
 def judge_replacement(replacement: Replacement, led: LedPartition | None, removed: Sequence[SegmentRow]) -> None:
     """Raises if it must not be done. `removed`: those of the old segments that are there now, by base offset."""
     partition = replacement.partition
-    require_leader(led, partition, replacement.agent_id, replacement.epoch)
+    led = require_leader(led, partition, replacement.agent_id, replacement.epoch)
+    if led.generation != replacement.generation:
+        raise StaleEpoch(
+            f"segments of {partition} were planned to be replaced as generation {replacement.generation}, "
+            f"and another plan has begun generation {led.generation} since",
+            hint="look at its segments again",
+        )
     if len(removed) != len(replacement.removed):
         gone = len(replacement.removed) - len(removed)
         raise StaleEpoch(

@@ -59,7 +59,8 @@ class Replacement:
     """Neighbouring segments of a partition, by their object keys, and those to have in their place, by base offset.
 
     The new ones cover the same offsets without gaps between them, though there need not be a record at each offset.
-    They have the newest epoch of the old ones; `epoch` must be that of the lease the agent holds."""
+    They have the newest epoch of the old ones; `epoch` must be that of the lease the agent holds, and `generation` the
+    partition's newest (0 if none was ever begun)."""
 
     partition: TopicPartition
     agent_id: str
@@ -67,6 +68,7 @@ class Replacement:
     commit_id: UUID
     removed: tuple[str, ...]
     added: tuple[SegmentRow, ...]
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +137,16 @@ class SegmentStore(Protocol):
         """All in one transaction, each judged on its own: None when registered (now or by an earlier try with the
         same commit id), else StaleEpoch (lease not ours at that epoch, partition gone, or next offset elsewhere)."""
 
+    async def begin_generation(self, partition: TopicPartition) -> int:
+        """The number of a new plan to replace segments of a partition, above all that were given before. From now on
+        nothing can be replaced by an older plan. NotFound if the partition is gone."""
+
     async def replace_segments(self, replacement: Replacement) -> None:
         """In one transaction: the old rows go, their objects become garbage, the new rows come. A commit id that is
         known is an earlier try and stands, whoever leads by now (it is known for `replacement.HISTORY_MS`).
 
-        StaleEpoch if the lease is not ours at that epoch, the partition is gone, or an old segment is no longer there;
-        InvalidInput if the new ones do not fit in the place of the old ones."""
+        StaleEpoch if the lease is not ours at that epoch, the partition is gone, a newer generation was begun, or an
+        old segment is no longer there; InvalidInput if the new ones do not fit in the place of the old ones."""
 
     async def was_replaced(self, commit_id: UUID) -> bool:
         """Whether a replacement with this commit id was done, as far as that is still known."""

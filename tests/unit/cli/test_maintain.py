@@ -206,6 +206,7 @@ def rebuilt(*, missing: bool) -> RebuildReport:
         next_offset=30,
         durable_end=30,
         lease_epoch=1,
+        generation=0,
         epochs=(),
         segments=(),
         ranges=(),

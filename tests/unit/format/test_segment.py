@@ -15,6 +15,7 @@ from streamhouse.format.segment import (
     FOOTER_BYTES,
     SUFFIX_HINT_BYTES,
     EncodedSegment,
+    Lineage,
     decode_block,
     decode_footer,
     decode_index,
@@ -23,7 +24,7 @@ from streamhouse.format.segment import (
     index_in,
     iter_blocks,
 )
-from streamhouse.format.segment_index import encode_footer
+from streamhouse.format.segment_index import LINEAGE_BYTES, encode_footer
 from streamhouse.model.errors import CorruptBatch, CorruptData, Unsupported
 
 
@@ -238,10 +239,42 @@ def test_a_footer_that_promises_what_is_not_there_is_refused(changes: dict[str, 
 
 def test_a_newer_version_is_unsupported_and_not_called_corrupt() -> None:
     content = bytearray(joined(encode_segment(log(1), epoch=1)))
-    content[-12:-10] = b"\0\2"
+    content[-12:-10] = b"\0\3"
     content[-8:-4] = crc32c(content[-FOOTER_BYTES:-8]).to_bytes(4, "big")
-    with pytest.raises(Unsupported, match="version 2"):
+    with pytest.raises(Unsupported, match="version 3"):
         decode_footer(content, len(content))
+
+
+LINEAGE = Lineage(generation=7, base_offset=90, end_offset=400, log_start_offset=5)
+
+
+def test_what_takes_the_place_of_others_says_so_before_its_footer() -> None:
+    plain, content = (joined(encode_segment(log(3), epoch=3, lineage=lineage)) for lineage in (None, LINEAGE))
+
+    at = len(content) - FOOTER_BYTES - LINEAGE_BYTES
+    assert LINEAGE_BYTES == 36
+    assert content[at : at + 32] == b"".join(number.to_bytes(8, "big") for number in LINEAGE)
+    assert content[at + 32 : at + 36] == crc32c(content[at : at + 32]).to_bytes(4, "big")
+    assert (content[4:6], content[-12:-10], plain[4:6], plain[-12:-10]) == (b"\0\2", b"\0\2", b"\0\1", b"\0\1")
+    assert content[8:at] == plain[8:-FOOTER_BYTES]
+    footer, blocks = decode_segment(content)
+    assert footer == decode_segment(plain)[0]._replace(lineage=LINEAGE)
+    assert blocks == decode_segment(plain)[1]
+    suffix = content[-300:]
+    assert index_in(suffix, decode_footer(suffix, len(content))) == content[footer.index_position : footer.index_end]
+
+
+def test_a_damaged_lineage_is_noticed() -> None:
+    content = bytearray(joined(encode_segment(log(3), epoch=3, lineage=LINEAGE)))
+    for at in range(FOOTER_BYTES + 1, FOOTER_BYTES + LINEAGE_BYTES + 1):
+        content[-at] ^= 1
+        with pytest.raises(CorruptData, match="lineage"):
+            decode_footer(content, len(content))
+        content[-at] ^= 1
+    with pytest.raises(CorruptData, match="lineage"):
+        decode_footer(content[-FOOTER_BYTES:], len(content))
+    with pytest.raises(CorruptData, match="does not fit"):
+        decode_footer(content, len(content) - LINEAGE_BYTES)
 
 
 def test_a_block_that_declares_a_huge_size_is_refused_before_it_is_decompressed() -> None:

@@ -16,6 +16,7 @@ from log_parts.waiting import until
 from services.clock import ManualClock
 from streamhouse.format.object_keys import segment_key
 from streamhouse.format.records import decode_records
+from streamhouse.format.segment import Lineage
 from streamhouse.log.committed_log import CommittedLogs
 from streamhouse.log.verify import Verification
 from streamhouse.metadata.store import SegmentRow
@@ -368,3 +369,41 @@ async def test_a_read_across_a_swap_gives_every_record_once() -> None:
         records = decode_records(b"".join(bytes(part) for part in parts))
         assert [record.offset for record in records] == [0, 1, 2, 3]
         assert await offsets_read(running, 4) == list(range(4, 12))
+
+
+def lineage(rows: Sequence[SegmentRow], generation: int) -> Lineage:
+    return Lineage(generation, rows[0].base_offset, rows[-1].end_offset, 0)
+
+
+async def test_only_what_the_newest_plan_made_takes_the_place_of_others() -> None:
+    async with bench() as shared, shared.engine() as running:
+        old = await led_log(running)
+        first, second = [await shared.metadata.begin_generation(running.leader().partition) for _ in range(2)]
+        for stale in (None, lineage(old, first)):
+            overtaken = await store_rewritten(running, old, every(2), lineage=stale)
+            with pytest.raises(StaleEpoch, match="another plan has begun generation 2"):
+                await replaced(running, old, overtaken)
+        assert [row.object_key for row in await stored_rows(shared, running)] == [row.object_key for row in old]
+
+        new = await store_rewritten(running, old, every(4), lineage=lineage(old, second))
+        await replaced(running, old, new)
+
+        assert await offsets_read(running) == [3, 7, 11]
+
+
+async def test_segments_that_do_not_belong_together_are_refused() -> None:
+    """Else a bucket alone could not tell which of them are the log."""
+    async with bench() as shared, shared.engine() as running:
+        old = await led_log(running)
+        generation = await shared.metadata.begin_generation(running.leader().partition)
+        of_all = lineage(old, generation)
+        parts = [await store_rewritten(running, [row], lineage=of_all) for row in old]
+
+        with pytest.raises(InvalidInput, match=r"under one name, and cover \[0, 12\) under 3"):
+            await replaced(running, old, *parts)
+        with pytest.raises(InvalidInput, match=r"were to cover \[0, 12\) together"):
+            await replaced(running, old[:1], parts[0])
+        other = await store_rewritten(running, old[1:], lineage=lineage(old[1:], generation))
+        with pytest.raises(InvalidInput, match="come from different plans"):
+            await replaced(running, old, parts[0], other)
+        assert [row.object_key for row in await stored_rows(shared, running)] == [row.object_key for row in old]

@@ -19,7 +19,7 @@ _HOLD_PARTITIONS = """
 """
 _LOCK_PARTITIONS = """
     SELECT p.topic_id, p.partition_id, p.topic, p.log_start_offset, p.high_watermark,
-        greatest(p.high_watermark, p.wal_end) AS durable_end, p.wal_agent_id
+        greatest(p.high_watermark, p.wal_end) AS durable_end, p.wal_agent_id, p.generation
     FROM partitions p
     JOIN unnest($1::uuid[], $2::int[]) AS asked (topic_id, partition_id) USING (topic_id, partition_id)
     ORDER BY p.topic_id, p.partition_id FOR NO KEY UPDATE OF p
@@ -82,4 +82,5 @@ def _to_led(row: Any, lease: Any) -> LedPartition:
         leader_agent_id=lease and lease["leader_agent_id"],
         epoch=lease and lease["epoch"],
         lease_is_live=lease is not None and lease["is_live"],
+        generation=row["generation"],
     )

@@ -9,7 +9,12 @@ from streamhouse.metadata.postgres.partitions import lock_led
 from streamhouse.metadata.postgres.segments import insert_segments, load_segments
 from streamhouse.metadata.replacement import HISTORY_MS, check_replacement, commit_id_of, judge_replacement
 from streamhouse.metadata.store import Replacement
+from streamhouse.model.errors import NotFound
+from streamhouse.model.names import TopicPartition
 
+_BEGIN_GENERATION = """
+    UPDATE partitions SET generation = generation + 1 WHERE topic_id = $1 AND partition_id = $2 RETURNING generation
+"""
 _REMOVE_SEGMENTS = """
     WITH removed AS (
         DELETE FROM segments WHERE topic_id = $1 AND partition_id = $2 AND base_offset = ANY($3::bigint[])
@@ -30,6 +35,15 @@ _REMEMBER = """
 class PostgresReplacements:
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def begin_generation(self, partition: TopicPartition) -> int:
+        async def work(connection: Connection) -> int:
+            generation = await connection.fetchval(_BEGIN_GENERATION, partition.topic_id, partition.partition)
+            if generation is None:
+                raise NotFound(f"partition {partition} is gone")
+            return int(generation)
+
+        return await self._database.transact(work)
 
     async def replace_segments(self, replacement: Replacement) -> None:
         """As with `commit_segments`, a repeat waits for the first try's locks before it looks for the commit id."""

@@ -11,8 +11,9 @@ from streamhouse.metadata.restore import is_restored
 from streamhouse.runtime.entropy import new_uuid
 
 _INSERT_PARTITION = """
-    INSERT INTO partitions (topic_id, partition_id, topic, log_start_offset, high_watermark, wal_end, wal_agent_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    INSERT INTO partitions (topic_id, partition_id, topic, log_start_offset, high_watermark, wal_end, wal_agent_id,
+        generation)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """
 _INSERT_SEGMENT = """
     INSERT INTO segments (topic_id, partition_id, topic, base_offset, end_offset, record_count, size_bytes,
@@ -81,6 +82,7 @@ async def _insert_partition(
         partition.next_offset,
         partition.durable_end,
         wal_agent_id,
+        partition.generation,
     )
     await connection.executemany(
         _INSERT_SEGMENT,

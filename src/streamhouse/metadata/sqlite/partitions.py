@@ -11,7 +11,7 @@ from streamhouse.model.names import TopicPartition
 
 _FIND_LED = """
     SELECT p.log_start_offset, p.high_watermark, max(p.high_watermark, p.wal_end),
-        l.leader_agent_id, l.epoch, l.lease_expires_at
+        l.leader_agent_id, l.epoch, l.lease_expires_at, p.generation
     FROM partitions p LEFT JOIN partition_leases l ON l.topic = p.topic AND l.partition_id = p.partition_id
     WHERE p.topic_id = ? AND p.partition_id = ?
 """
@@ -34,7 +34,7 @@ def find_led(
     for partition in partitions:
         row = connection.execute(_FIND_LED, key_of(partition)).fetchone()
         if row is not None:
-            log_start_offset, next_offset, durable_end, leader_agent_id, epoch, expires_at_ms = row
+            log_start_offset, next_offset, durable_end, leader_agent_id, epoch, expires_at_ms, generation = row
             found[partition] = LedPartition(
                 log_start_offset=log_start_offset,
                 next_offset=next_offset,
@@ -42,5 +42,6 @@ def find_led(
                 leader_agent_id=leader_agent_id,
                 epoch=epoch,
                 lease_is_live=expires_at_ms is not None and expires_at_ms > now_ms,
+                generation=generation,
             )
     return found

@@ -10,11 +10,26 @@ from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.partitions import find_led, key_of
 from streamhouse.metadata.sqlite.segments import insert_segments, load_segments
 from streamhouse.metadata.store import Replacement
+from streamhouse.model.errors import NotFound
+from streamhouse.model.names import TopicPartition
 
 
 class SqliteReplacements:
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def begin_generation(self, partition: TopicPartition) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            row = connection.execute(
+                "UPDATE partitions SET generation = generation + 1 WHERE topic_id = ? AND partition_id = ?"
+                " RETURNING generation",
+                key_of(partition),
+            ).fetchone()
+            if row is None:
+                raise NotFound(f"partition {partition} is gone")
+            return int(row[0])
+
+        return await self._database.write(work)
 
     async def replace_segments(self, replacement: Replacement) -> None:
         check_replacement(replacement)

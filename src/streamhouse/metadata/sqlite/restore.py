@@ -13,8 +13,9 @@ from streamhouse.metadata.sqlite.database import Database
 from streamhouse.runtime.entropy import new_uuid
 
 _INSERT_PARTITION = """
-    INSERT INTO partitions (topic_id, partition_id, topic, log_start_offset, high_watermark, wal_end, wal_agent_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO partitions (topic_id, partition_id, topic, log_start_offset, high_watermark, wal_end, wal_agent_id,
+        generation)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _INSERT_SEGMENT = """
     INSERT INTO segments (topic_id, partition_id, topic, base_offset, end_offset, record_count, size_bytes,
@@ -80,6 +81,7 @@ def _insert_partition(
             partition.next_offset,
             partition.durable_end,
             wal_agent_id,
+            partition.generation,
         ),
     )
     connection.executemany(

@@ -86,6 +86,8 @@ class _PlanningReads:
 
     async def segments(self, asked: api.SegmentsRequest, _: Request) -> api.SegmentsAnswer:
         topic = await self._planner.topic(asked.topic, asked.partition)
+        # Before the segments are looked at: none of an earlier plan takes the place of one that is seen here.
+        generation = await self._planner.begin_generation(topic, asked.partition) if asked.to_replace else 0
         log = await self._planner.stored_log(topic, asked.partition)
         return api.SegmentsAnswer(
             topic_id=topic.topic_id,
@@ -106,6 +108,7 @@ class _PlanningReads:
                 )
                 for row in log.segments
             ],
+            generation=generation,
         )
 
     async def tail(self, asked: api.TailRequest, _: Request) -> bytes:

@@ -9,7 +9,8 @@ from uuid import UUID
 from streamhouse.core.rebuild import FoundRange, FoundSegment
 from streamhouse.format import wal_object
 from streamhouse.format.object_keys import parse_segment_key, parse_topic_descriptor_key
-from streamhouse.format.segment import FOOTER_BYTES, decode_footer
+from streamhouse.format.segment import decode_footer
+from streamhouse.format.segment_index import FOOTER_BYTES, LINEAGE_BYTES
 from streamhouse.format.topic_descriptor import TopicDescriptor, decode_descriptor
 from streamhouse.model.errors import CorruptData, NotFound, StreamHouseError
 from streamhouse.model.names import TopicPartition
@@ -88,7 +89,7 @@ def read_footers(pointer: Keys) -> list[FoundSegment | Damaged]:
         named = parse_segment_key(key)
         assert named is not None
         try:
-            suffix, size_bytes = store.get_suffix(key, FOOTER_BYTES)
+            suffix, size_bytes = store.get_suffix(key, LINEAGE_BYTES + FOOTER_BYTES)
             footer = decode_footer(suffix, size_bytes)
         except NotFound:
             continue
@@ -108,6 +109,8 @@ def read_footers(pointer: Keys) -> list[FoundSegment | Damaged]:
                 min_timestamp_ms=footer.min_timestamp_ms,
                 max_timestamp_ms=footer.max_timestamp_ms,
                 epoch=footer.epoch,
+                attempt=named.unique,
+                lineage=footer.lineage,
             )
         )
     return found

@@ -20,13 +20,16 @@ _CODECS = {"uncompressed": Codec.NONE, "gzip": Codec.GZIP, "snappy": Codec.SNAPP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLog:
-    """One partition: its segments from the oldest on, by offset and without gaps."""
+    """One partition: its segments from the oldest on, by offset and without gaps. `generation`: of what is to take the
+    place of some of them, or 0 where nothing is."""
 
     topic: str
     topic_id: UUID
     partition: int
     config: LogConfig
+    log_start_offset: int
     segments: tuple[SegmentInfo, ...]
+    generation: int = 0
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}"
@@ -47,6 +50,8 @@ class StoredLog:
             base_offset=segments[0].base_offset,
             end_offset=segments[-1].end_offset,
             epoch=segments[-1].epoch,
+            log_start_offset=self.log_start_offset,
+            generation=self.generation,
             codec=self.codec,
             target_bytes=target_bytes,
             sources=tuple(
@@ -65,12 +70,14 @@ def find_topics(client: PlanningClient, names: Collection[str]) -> list[TopicAns
     return [topic for name, topic in sorted(topics.items()) if not names or name in names]
 
 
-def stored_log(client: PlanningClient, topic: TopicAnswer, partition: int) -> StoredLog:
-    answer = client.segments(topic.name, partition)
+def stored_log(client: PlanningClient, topic: TopicAnswer, partition: int, *, to_replace: bool = False) -> StoredLog:
+    answer = client.segments(topic.name, partition, to_replace=to_replace)
     return StoredLog(
         topic=topic.name,
         topic_id=answer.topic_id,
         partition=partition,
         config=parse_log_config(topic.config),
+        log_start_offset=answer.log_start_offset,
         segments=tuple(answer.segments),
+        generation=answer.generation,
     )

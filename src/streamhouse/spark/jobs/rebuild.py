@@ -24,6 +24,8 @@ from streamhouse.core.rebuild import (
     RebuiltWalObject,
     choose_ranges,
     choose_segments,
+    first_offset,
+    last_generation,
     next_producer_id,
 )
 from streamhouse.format.object_keys import (
@@ -225,10 +227,11 @@ class _Rebuilder:
         everything: list[FoundSegment | FoundRange] = [*self._segments[partition], *self._ranges[partition]]
         return RebuiltPartition(
             partition=partition.partition,
-            log_start_offset=segments[0].base_offset if segments else first_range,
+            log_start_offset=first_offset(segments, self._segments[partition]) if segments else first_range,
             next_offset=next_offset,
             durable_end=max(next_offset, ranges[-1].end_offset if ranges else 0),
             lease_epoch=max((each.epoch for each in everything), default=0) + EPOCHS_SKIPPED,
+            generation=last_generation(self._segments[partition]),
             epochs=_epochs(self._audits[segment.object_key] for segment in segments),
             segments=segments,
             ranges=ranges,

@@ -17,7 +17,7 @@ from streamhouse.format.column_stream import ColumnsPart, iter_columns
 from streamhouse.format.compression import Codec
 from streamhouse.format.object_keys import segment_key
 from streamhouse.format.records import encode_columns
-from streamhouse.format.segment import DEFAULT_BLOCK_BYTES, StoredBlock, encode_segment, open_segment
+from streamhouse.format.segment import DEFAULT_BLOCK_BYTES, Lineage, StoredBlock, encode_segment, open_segment
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData
 from streamhouse.objects.blocking import BlockingStore
@@ -52,28 +52,39 @@ class RewritePointer:
     base_offset: int
     end_offset: int
     epoch: int
+    log_start_offset: int
+    generation: int
     codec: Codec
     target_bytes: int
     sources: tuple[Source, ...]
 
+    @property
+    def lineage(self) -> Lineage | None:
+        """None if the node has no generations: then it could not read what has one either."""
+        if not self.generation:
+            return None
+        return Lineage(self.generation, self.base_offset, self.end_offset, self.log_start_offset)
+
 
 def rewrite(pointer: RewritePointer) -> list[SegmentInfo]:
-    """The new segments, stored and not yet registered; they cover the same offsets."""
+    """The new segments, stored and not yet registered; they cover the same offsets. They are stored in order and have a
+    name in common that is new at every try: what a worker left that died is nobody's, and the node cleans it up."""
     store = pointer.objects.open()
+    attempt = new_uuid()
     added: list[SegmentInfo] = []
     runs: list[Buffer | StoredBlock] = []
     base_offset, size_bytes = pointer.base_offset, 0
     for run in _runs(store, pointer):
         run_bytes = len(_batches_in(run))
         if size_bytes and size_bytes + run_bytes > pointer.target_bytes:
-            added.append(_store(store, pointer, base_offset, None, runs))
+            added.append(_store(store, pointer, attempt, base_offset, None, runs))
             base_offset = added[-1].end_offset
             runs, size_bytes = [], 0
         runs.append(run)
         size_bytes += run_bytes
     assert runs, "the last record of what is rewritten is always kept"
     runs[-1:] = _reaching_to(runs[-1], pointer.end_offset)
-    added.append(_store(store, pointer, base_offset, pointer.end_offset, runs))
+    added.append(_store(store, pointer, attempt, base_offset, pointer.end_offset, runs))
     return added
 
 
@@ -184,13 +195,13 @@ def _reaching_to(run: Buffer | StoredBlock, end_offset: int) -> list[Buffer | St
 def _store(
     store: BlockingStore,
     pointer: RewritePointer,
+    attempt: UUID,
     base_offset: int,
     end_offset: int | None,
     runs: Sequence[Buffer | StoredBlock],
 ) -> SegmentInfo:
-    """Under a key that is new at every try: what a worker left that died is nobody's, and the node cleans it up."""
-    encoded = encode_segment(runs, epoch=pointer.epoch)
-    key = segment_key(pointer.topic_id, pointer.partition, base_offset, pointer.epoch, new_uuid())
+    encoded = encode_segment(runs, epoch=pointer.epoch, lineage=pointer.lineage)
+    key = segment_key(pointer.topic_id, pointer.partition, base_offset, pointer.epoch, attempt)
     store.create(key, encoded.parts)
     return SegmentInfo(
         base_offset=base_offset,

@@ -71,16 +71,20 @@ class Swapper:
         return [_swap(rewriting, None) for rewriting in plan(logs)]
 
     def run(self, topic: TopicAnswer, plan: Plan) -> list[Swap]:
-        """Plan, rewrite, replace; and plan again for logs whose segments changed meanwhile."""
+        """Plan, rewrite, replace; and plan again for logs whose segments changed meanwhile, or for which another job
+        has made a plan since."""
         done: list[Swap] = []
         partitions = set(range(topic.partition_count))
         for _ in range(_TRIES):
-            logs = [stored_log(self._client, topic, partition) for partition in sorted(partitions)]
+            logs = [stored_log(self._client, topic, partition, to_replace=True) for partition in sorted(partitions)]
             partitions = set()
             for wave in self._waves(plan(logs)):
-                swapped, overtaken = self._swap_wave(wave)
-                done += swapped
-                partitions |= overtaken
+                # Of a plan that was overtaken nothing more is wanted.
+                current = [each for each in wave if each.log.partition not in partitions]
+                if current:
+                    swapped, overtaken = self._swap_wave(current)
+                    done += swapped
+                    partitions |= overtaken
             if not partitions:
                 return done
         names = ", ".join(f"{topic.name}/{partition}" for partition in sorted(partitions))

@@ -146,19 +146,22 @@ class SegmentInfo(Struct, frozen=True, kw_only=True):
 
 
 class SegmentsRequest(Struct, frozen=True, kw_only=True):
-    """POST /segments."""
+    """POST /segments. `to_replace`: with a new generation for what is to take the place of some of them; no segment of
+    an older one can be registered any more."""
 
     topic: str
     partition: Int64
+    to_replace: bool = False
 
 
 class SegmentsAnswer(Struct, frozen=True, kw_only=True):
-    """By base offset, without gaps up to `committed_end`."""
+    """By base offset, without gaps up to `committed_end`. `generation` is 0 if none was asked for."""
 
     topic_id: UUID
     log_start_offset: int
     committed_end: int
     segments: list[SegmentInfo]
+    generation: int = 0
 
 
 class ReplaceRequest(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from streamhouse.format.batch import HEADER_BYTES, build, iter_headers, read_hea
 from streamhouse.format.compression import Codec
 from streamhouse.format.object_keys import parse_segment_key
 from streamhouse.format.records import Record
-from streamhouse.format.segment import decode_segment, open_segment
+from streamhouse.format.segment import Lineage, decode_segment, open_segment
 from streamhouse.model.errors import CorruptData
 from streamhouse.spark.jobs.objects import Objects
 from streamhouse.spark.jobs.rewrite import RewritePointer, Source, rewrite
@@ -30,6 +30,7 @@ def run_rewrite(
     end_offset: int,
     target_bytes: int = 2**30,
     codec: Codec = Codec.LZ4,
+    generation: int = 4,
 ) -> list[tuple[SegmentInfo, bytes]]:
     store = MemoryObjects({f"old-{number}": data for number, (data, _) in enumerate(segments)})
     sources = tuple(
@@ -48,6 +49,8 @@ def run_rewrite(
             base_offset=base_offset,
             end_offset=end_offset,
             epoch=9,
+            log_start_offset=base_offset,
+            generation=generation,
             codec=codec,
             target_bytes=target_bytes,
             sources=sources,
@@ -93,10 +96,19 @@ def test_kept_records_are_what_they_were_and_the_range_is_covered(
         key = parse_segment_key(info.object_key)
         assert key is not None
         assert (key.topic_id, key.partition, key.base_offset, key.epoch) == (TOPIC_ID, 3, info.base_offset, 9)
+        # By these a bucket alone tells what was to take the place of what, together with which others.
+        assert footer.lineage == Lineage(4, base_offset, end_offset, base_offset)
+    assert len({key.unique for info in infos if (key := parse_segment_key(info.object_key))}) == 1
 
 
 def some_records(count: int, first: int = 0) -> list[Record]:
     return [Record(first + number, 1000 + number, b"k%d" % number, b"v" * 50) for number in range(count)]
+
+
+def test_a_node_without_generations_gets_segments_that_it_can_read() -> None:
+    ((_, data),) = run_rewrite([(segment_of_records(some_records(3)), None)], end_offset=3, generation=0)
+
+    assert decode_segment(data)[0].lineage is None
 
 
 def test_a_block_that_keeps_everything_is_copied_with_its_producer() -> None:
@@ -164,6 +176,8 @@ def test_a_segment_that_is_not_the_one_planned_is_refused() -> None:
         base_offset=0,
         end_offset=4,
         epoch=1,
+        log_start_offset=0,
+        generation=1,
         codec=Codec.NONE,
         target_bytes=1000,
         sources=(Source(key="old", record_count=5),),
@@ -197,6 +211,8 @@ def test_a_damaged_block_is_not_copied() -> None:
         base_offset=0,
         end_offset=3_000,
         epoch=9,
+        log_start_offset=0,
+        generation=1,
         codec=Codec.LZ4,
         target_bytes=2**30,
         sources=(Source(key="old", record_count=3_000),),

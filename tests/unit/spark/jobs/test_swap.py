@@ -45,13 +45,21 @@ class Node:
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+        self.generations = 0
         self.replaced: list[ReplaceRequest] = []
         self.refusals: list[Exception] = []
 
-    def segments(self, topic: str, partition: int) -> SegmentsAnswer:
+    def segments(self, topic: str, partition: int, *, to_replace: bool = False) -> SegmentsAnswer:
         self.asked.append(partition)
+        self.generations += to_replace
         segments = [segment(0, f"{partition}-a"), segment(10, f"{partition}-b")]
-        return SegmentsAnswer(topic_id=UUID(int=1), log_start_offset=0, committed_end=20, segments=segments)
+        return SegmentsAnswer(
+            topic_id=UUID(int=1),
+            log_start_offset=0,
+            committed_end=20,
+            segments=segments,
+            generation=self.generations if to_replace else 0,
+        )
 
     def replace(self, request: ReplaceRequest) -> None:
         if self.refusals:
@@ -64,12 +72,14 @@ class Waves:
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
+        self.generations: list[int] = []
         self.failures: list[Exception] = []
 
     def run(
         self, spark: object, pointers: Sequence[RewritePointer], work: Callable[..., object], progress: object
     ) -> list[list[SegmentInfo]]:
         self.sizes.append(len(pointers))
+        self.generations += [pointer.generation for pointer in pointers]
         if self.failures:
             raise self.failures.pop(0)
         return [[segment(0, f"{pointer.partition}-new")] for pointer in pointers]
@@ -136,6 +146,17 @@ def test_a_log_that_changed_is_looked_at_again_and_only_that(waves: Waves, refus
 
     assert node.asked == [0, 1, 2, 0]
     assert sorted(each.partition for each in swaps) == [0, 1, 2]
+    assert waves.generations == [1, 2, 3, 4]
+
+
+def test_once_a_plan_was_overtaken_nothing_more_is_written_for_it(waves: Waves) -> None:
+    node = Node()
+    node.refusals = [StaleEpoch("another plan has begun")]
+
+    swapper(node).run(TOPIC, plan_of(3))
+
+    # Five of the first plan remain after a wave of four, of which the second and third belong to the partition.
+    assert waves.sizes == [4, 4, 1, 3]
 
 
 def test_objects_that_are_gone_mean_that_all_of_the_wave_is_planned_again(waves: Waves) -> None:
@@ -162,7 +183,7 @@ def test_a_preview_changes_nothing(waves: Waves) -> None:
     swaps = swapper(node).preview(TOPIC, plan_of(1))
 
     assert [(each.records_after, each.segments_after) for each in swaps] == [(15, None)] * 3
-    assert (waves.sizes, node.replaced) == ([], [])
+    assert (waves.sizes, node.replaced, node.generations) == ([], [], 0)
 
 
 def test_records_are_encoded_again_with_the_topics_codec_or_lz4() -> None:
@@ -171,7 +192,12 @@ def test_records_are_encoded_again_with_the_topics_codec_or_lz4() -> None:
 
         config = effective_config({"compression.type": compression}, {})
         return StoredLog(
-            topic="orders", topic_id=UUID(int=1), partition=0, config=parse_log_config(config), segments=()
+            topic="orders",
+            topic_id=UUID(int=1),
+            partition=0,
+            config=parse_log_config(config),
+            log_start_offset=0,
+            segments=(),
         ).codec
 
     assert [codec(name) for name in ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")] == [

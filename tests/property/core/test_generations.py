@@ -1,0 +1,233 @@
+"""Whatever was compacted, merged, half done and cleaned up: the bucket alone gives the log that the database had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamhouse.core.rebuild import FoundSegment, choose_segments, first_offset
+from streamhouse.format.segment_index import Lineage
+
+
+class Rec(NamedTuple):
+    key: int
+    value: int | None  # None: the key is deleted
+
+
+@dataclass
+class Plan:
+    """Runs of neighbouring segments of the log as it was, and what is to stay of their records."""
+
+    generation: int
+    log_start: int
+    runs: list[list[FoundSegment]]
+    kept: dict[int, Rec]
+
+
+@dataclass
+class Partition:
+    """One partition: `committed` is in its database, `bucket` what is stored, `garbage` what nothing has referred to
+    since so many objects were stored, and `history` all that was ever committed."""
+
+    epoch: int = 1
+    generation: int = 0
+    log_start: int = 0
+    end: int = 0
+    history: dict[int, Rec] = field(default_factory=dict)
+    committed: list[FoundSegment] = field(default_factory=list)
+    bucket: dict[str, FoundSegment] = field(default_factory=dict)
+    records: dict[str, dict[int, Rec]] = field(default_factory=dict)
+    garbage: list[tuple[str, int]] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+
+    def store(
+        self,
+        base: int,
+        end: int,
+        epoch: int,
+        records: dict[int, Rec],
+        *,
+        attempt: UUID | None = None,
+        lineage: Lineage | None = None,
+    ) -> FoundSegment:
+        found = FoundSegment(
+            object_key=f"{len(self.records)}",
+            base_offset=base,
+            end_offset=end,
+            record_count=len(records),
+            size_bytes=1,
+            min_timestamp_ms=0,
+            max_timestamp_ms=0,
+            epoch=epoch,
+            attempt=attempt,
+            lineage=lineage,
+        )
+        self.bucket[found.object_key] = found
+        self.records[found.object_key] = records
+        return found
+
+    def log(self) -> dict[int, Rec]:
+        return {
+            offset: record
+            for each in self.committed
+            for offset, record in self.records[each.object_key].items()
+            if offset >= self.log_start
+        }
+
+    def upload(self, records: list[Rec]) -> FoundSegment:
+        written = {self.end + number: record for number, record in enumerate(records)}
+        return self.store(self.end, self.end + len(records), self.epoch, written)
+
+    def commit(self, records: list[Rec]) -> None:
+        self.committed.append(self.upload(records))
+        self.history |= self.records[self.committed[-1].object_key]
+        self.end = self.committed[-1].end_offset
+
+    def compacted(self) -> dict[int, Rec]:
+        """The latest of each key; a tombstone goes once there is nothing left for it to delete."""
+        log = self.log()
+        latest = {record.key: offset for offset, record in sorted(log.items())}
+        older = {record.key for offset, record in log.items() if offset < latest[record.key]}
+        return {
+            offset: log[offset]
+            for offset in latest.values()
+            if log[offset].value is not None or log[offset].key in older
+        }
+
+    def advance(self, count: int) -> None:
+        """Retention, or DeleteRecords, up to the end of so many segments."""
+        gone, self.committed = self.committed[:count], self.committed[count:]
+        self.discard(gone)
+        self.log_start = self.committed[0].base_offset if self.committed else self.end
+
+    def discard(self, segments: list[FoundSegment]) -> None:
+        self.garbage += [(each.object_key, len(self.records)) for each in segments]
+
+    def orphans(self) -> list[str]:
+        known = {each.object_key for each in self.committed} | {key for key, _ in self.garbage}
+        return sorted(self.bucket.keys() - known)
+
+    def remove_garbage(self, count: int) -> None:
+        """The oldest first. Uploads that came to nothing before that have had their time as well: nothing else tells
+        them from what retention has dropped since."""
+        for key, since in self.garbage[:count]:
+            for orphan in self.orphans():
+                if self.bucket[orphan].lineage is None and int(orphan) < since:
+                    del self.bucket[orphan]
+            del self.bucket[key]
+            self.garbage.remove((key, since))
+
+
+def view(log: dict[int, Rec]) -> dict[int, int]:
+    """What somebody who reads all of it takes the keys to be."""
+    values: dict[int, int] = {}
+    for _, record in sorted(log.items()):
+        if record.value is None:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+    return values
+
+
+records_lists = st.lists(st.builds(Rec, st.integers(0, 4), st.none() | st.integers(0, 99)), min_size=1, max_size=4)
+
+
+def begin_plan(draw: st.DrawFn, partition: Partition) -> None:
+    partition.generation += 1
+    kept = partition.compacted() if draw(st.booleans()) else partition.log()
+    runs: list[list[FoundSegment]] = []
+    for each in partition.committed:
+        match draw(st.sampled_from(["with the one before", "alone", "left"])):
+            case "with the one before" if runs and runs[-1] and runs[-1][-1].end_offset == each.base_offset:
+                runs[-1].append(each)
+            case "left":
+                continue
+            case _:
+                runs.append([each])
+    partition.plans.append(Plan(partition.generation, partition.log_start, runs, kept))
+
+
+def carry_out(draw: st.DrawFn, partition: Partition) -> None:
+    """One run of any plan, however old: written, perhaps only in part, perhaps twice, perhaps registered."""
+    plan = draw(st.sampled_from(partition.plans))
+    if not plan.runs:
+        return
+    run = plan.runs.pop(draw(st.integers(0, len(plan.runs) - 1)))
+    base, end = run[0].base_offset, run[-1].end_offset
+    cuts = sorted(draw(st.sets(st.integers(base + 1, end - 1), max_size=2))) if end - base > 1 else []
+    lineage = Lineage(plan.generation, base, end, plan.log_start)
+    added: list[FoundSegment] = []
+    for _ in range(draw(st.integers(1, 2))):
+        attempt, added = UUID(int=len(partition.records)), []
+        for start, stop in zip([base, *cuts], [*cuts, end], strict=True):
+            kept = {offset: record for offset, record in plan.kept.items() if start <= offset < stop}
+            added.append(partition.store(start, stop, run[-1].epoch, kept, attempt=attempt, lineage=lineage))
+            if draw(st.integers(0, 5)) == 0:
+                break  # the worker dies; what the next one writes has an attempt of its own
+    is_whole = len(added) == len(cuts) + 1
+    places = [number for number, each in enumerate(partition.committed) if each in run]
+    is_there = len(places) == len(run)
+    if is_whole and is_there and plan.generation == partition.generation and draw(st.booleans()):
+        partition.discard(run)
+        partition.committed[places[0] : places[-1] + 1] = added
+
+
+def grow(draw: st.DrawFn, partition: Partition) -> None:
+    steps = ["commit", "commit", "lose", "fail over", "plan", "carry out", "carry out", "carry out", "advance"]
+    match draw(st.sampled_from([*steps, "remove garbage", "remove orphans"])):
+        case "commit":
+            partition.commit(draw(records_lists))
+        case "lose":
+            partition.upload(draw(records_lists))
+            partition.epoch += 1
+            partition.commit(draw(records_lists))
+        case "fail over":
+            partition.epoch += 1
+        case "plan":
+            begin_plan(draw, partition)
+        case "carry out" if partition.plans:
+            carry_out(draw, partition)
+        case "advance" if len(partition.committed) > 1:
+            partition.advance(draw(st.integers(1, len(partition.committed) - 1)))
+        case "remove garbage":
+            partition.remove_garbage(draw(st.integers(0, len(partition.garbage))))
+        case "remove orphans":
+            for key in partition.orphans():
+                if draw(st.booleans()):
+                    del partition.bucket[key]
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> Partition:
+    partition = Partition()
+    partition.commit(draw(records_lists))
+    for _ in range(draw(st.integers(1, 30))):
+        grow(draw, partition)
+    return partition
+
+
+@settings(database=None, max_examples=1000, deadline=None)
+@given(partitions(), st.randoms(use_true_random=False))
+def test_no_deleted_key_comes_back_and_no_live_one_is_lost(partition: Partition, chance: Random) -> None:
+    found = list(partition.bucket.values())
+    chance.shuffle(found)
+
+    chosen = choose_segments(found)
+
+    start = first_offset(chosen.extents, found)
+    assert chosen.extents[-1].end_offset >= partition.end
+    # What retention dropped may be there again; an upload that was never committed may only go on where the log ends.
+    assert start <= partition.log_start
+    log = {
+        offset: record
+        for each in chosen.extents
+        for offset, record in partition.records[each.object_key].items()
+        if start <= offset < partition.end
+    }
+    assert log.items() <= partition.history.items()
+    assert view(log) == view({offset: record for offset, record in partition.history.items() if offset >= start})
