@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,3 +145,21 @@ def test_merged_segments_hold_the_same_records_while_a_producer_writes(spark: Sp
     assert [swap.segments_after for swap in swaps] == [1]
     assert consume(node.bootstrap, topic) == sorted(before + producer.rows)
     assert_rows_and_objects_agree(node.storage)
+
+
+def test_consumers_see_what_compaction_left_without_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where the leader has all that was written in memory."""
+    with embedded(tmp_path / "node") as node:
+        topic = create_topic(node, cleanup_policy="compact")
+        produce(node.bootstrap, topic, keyed_records(200, keys=7))
+        node.wait_in_segments(topic, 200)
+        assert len(consume(node.bootstrap, topic)) == 200
+
+        (swap,) = run_compact(spark, node, topic)
+
+        after = consume(node.bootstrap, topic)
+        assert len(after) == swap.records_after < 20
+        table = spark.read.format("streamhouse").option("endpoint", node.endpoint).option("subscribe", topic).load()
+        assert sorted(row.offset for row in table.select("offset").collect()) == [row.offset for row in after]
+        produce(node.bootstrap, topic, keyed_records(10, keys=7, seed=2))
+        assert len(consume(node.bootstrap, topic)) == len(after) + 10

@@ -366,13 +366,15 @@ class PartitionLeader:
         self.segments = [segment for segment in self.segments if segment.end_offset > self.log_start_offset]
 
     def segments_replaced(self, removed: Collection[str], added: Sequence[SegmentRow]) -> None:
-        """Other segments hold these offsets now. Readers that are at the old ones may finish: their objects stay for a
-        while. Hearing of it twice changes nothing, for the old ones are gone by then and never come back."""
+        """Other segments hold these offsets now, perhaps with fewer records, so what the tail has of them is no longer
+        the log. Readers that are at the old ones may finish: their objects stay for a while. Hearing of it twice
+        changes nothing, for the old ones are gone by then and never come back."""
         if not any(segment.object_key in removed for segment in self.segments):
             return
         kept = [segment for segment in self.segments if segment.object_key not in removed]
         new = [segment for segment in added if segment.end_offset > self.log_start_offset]
         self.segments = sorted([*kept, *new], key=lambda segment: segment.base_offset)
+        self._tail_memory.freed(self, self.tail.pass_over(added[-1].end_offset))
 
     def remove(self, problem: StreamHouseError) -> None:
         """The topic is gone, or another agent leads: nothing more is written, waiting readers are woken."""

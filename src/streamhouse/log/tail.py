@@ -68,7 +68,7 @@ class Chunk:
 
 
 class Tail:
-    """The chunks of one partition, oldest first: [start_offset, end_offset) of its log."""
+    """The chunks of one partition, oldest first: they have [start_offset, end_offset) of its log."""
 
     __slots__ = ("_bases", "_chunks", "_next_chunk_bytes", "end_offset", "size_bytes", "start_offset")
 
@@ -140,9 +140,18 @@ class Tail:
         """Drop the oldest chunk and return how much memory that frees (as soon as no reader holds it)."""
         chunk = self._chunks.pop(0)
         self._bases.pop(0)
-        self.start_offset = self._chunks[0].base_offset if self._chunks else self.end_offset
+        following = self._chunks[0].base_offset if self._chunks else self.end_offset
+        self.start_offset = max(self.start_offset, following)
         self.size_bytes -= chunk.capacity
         return chunk.capacity
+
+    def pass_over(self, end_offset: int) -> int:
+        """Serve nothing below an offset, a batch's border, any more; returns how much memory that frees."""
+        self.start_offset = max(self.start_offset, min(end_offset, self.end_offset))
+        freed = 0
+        while self.evictable(self.start_offset):
+            freed += self.evict()
+        return freed
 
     def _add_chunk(self, memory: memoryview) -> Chunk:
         chunk = Chunk(memory, self.end_offset)

@@ -32,7 +32,7 @@ class TailMemory:
             oldest = next(iter(self._uploaded_bytes))
             freed = oldest.evict_uploaded_chunk()
             if freed:
-                self._reduce(oldest, freed)
+                self.freed(oldest, freed)
             else:
                 # Only its last chunk, still being filled, is left: nothing to gain there.
                 self.forget(oldest)
@@ -40,7 +40,9 @@ class TailMemory:
     def forget(self, owner: TailOwner) -> None:
         self._total_bytes -= self._uploaded_bytes.pop(owner, 0)
 
-    def _reduce(self, owner: TailOwner, freed_bytes: int) -> None:
-        freed_bytes = min(freed_bytes, self._uploaded_bytes[owner])
-        self._uploaded_bytes[owner] -= freed_bytes
-        self._total_bytes -= freed_bytes
+    def freed(self, owner: TailOwner, freed_bytes: int) -> None:
+        """So much of the owner's tail is gone."""
+        if owner in self._uploaded_bytes:
+            freed_bytes = min(freed_bytes, self._uploaded_bytes[owner])
+            self._uploaded_bytes[owner] -= freed_bytes
+            self._total_bytes -= freed_bytes

@@ -81,6 +81,22 @@ async def test_readers_get_the_new_segments_and_the_old_objects_stay_for_the_gra
         assert sorted(await shared.keys()) == sorted([new.object_key, old[2].object_key])
 
 
+async def test_what_the_tail_still_has_of_replaced_segments_is_not_served() -> None:
+    async with bench() as shared, shared.engine() as running:
+        old = await led_log(running)
+        await running.produce(real(b"12", b"13"))
+        tail = running.leader().tail
+        assert (tail.start_offset, tail.end_offset) == (0, 14)
+        new = await store_rewritten(running, old[:2], every(4))
+
+        await replaced(running, old[:2], new)
+
+        assert (tail.start_offset, tail.end_offset) == (8, 14)
+        assert [record.offset for record in decode_records(await running.read())] == [3, 7, *range(8, 14)]
+        await running.produce(real(b"14"))
+        assert [record.offset for record in decode_records(await running.read())] == [3, 7, *range(8, 15)]
+
+
 async def test_other_agents_read_the_old_segments_for_a_while_and_then_the_new_ones() -> None:
     """What they know of a partition is never older than the time for which the old objects stay."""
     async with bench() as shared, shared.engine(garbage_grace=GRACE_MS) as running:

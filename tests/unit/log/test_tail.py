@@ -127,3 +127,22 @@ def test_what_was_evicted_can_still_be_read_by_who_holds_it() -> None:
 
     assert b"".join(held) == before
     assert tail.start_offset > 0
+
+
+def test_what_is_passed_over_is_not_served_and_frees_whole_chunks() -> None:
+    tail = filled(10, SMALLEST_CHUNK_BYTES // 2)
+    size_bytes = tail.size_bytes
+
+    freed = tail.pass_over(7)
+
+    assert (tail.start_offset, tail.end_offset) == (7, 10)
+    assert freed > 0
+    assert tail.size_bytes == size_bytes - freed
+    assert offsets(tail.read(7, 10, 2**30)) == [7, 8, 9]
+    # Eviction goes on from there, and neither it nor an older border brings anything back.
+    assert tail.pass_over(3) == 0
+    while tail.evictable(10):
+        tail.evict()
+    assert tail.start_offset >= 7
+    assert tail.pass_over(99) >= 0
+    assert (tail.start_offset, tail.end_offset) == (10, 10)

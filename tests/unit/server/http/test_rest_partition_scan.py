@@ -7,7 +7,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamhouse.broker.records import ReadRecords, RecordDoor
@@ -70,6 +70,7 @@ async def _run(scan: PartitionScan, *, newest_first: bool) -> None:
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
+@settings(database=None, deadline=None)
 @given(data=st.data())
 def test_whatever_is_left_of_a_log_is_found_once_and_in_order(newest_first: bool, data: Any) -> None:
     offsets = sorted(data.draw(st.sets(st.integers(0, 3_000), max_size=60)))
