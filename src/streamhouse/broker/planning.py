@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from streamhouse.broker.forwarding import Forwarder
 from streamhouse.broker.segment_blocks import OpenedSegment, open_segment
@@ -104,9 +105,16 @@ class Planner:
         self._committed_logs = committed_logs
         self._store = store
 
-    async def topic(self, name: str, partition: int) -> Topic:
-        """Also one that another node has made, or given that partition, a moment ago."""
-        return await self._topics.look_up(name, partition)
+    async def topic(self, name: str, partition: int, topic_id: UUID | None = None) -> Topic:
+        """Also one that another node has made, or given that partition, a moment ago. NotFound if it is not the one
+        with this id."""
+        topic = await self._topics.look_up(name, partition)
+        if topic_id not in (None, topic.topic_id):
+            await self._topics.refresh()
+            topic = self._topics.get(name)
+        if topic_id not in (None, topic.topic_id):
+            raise NotFound(f"topic {name!r} was deleted and made again: it is not {topic_id} any more")
+        return topic
 
     async def offsets_at(self, questions: Sequence[tuple[Topic, int, int]]) -> list[int | None]:
         """Of (topic, partition, time), in the order asked; see `Peer.offset_at`."""

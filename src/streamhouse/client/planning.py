@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -49,8 +50,9 @@ class PlanningClient:
         request = api.RangesRequest(questions=list(questions), piece_bytes=piece_bytes, presign=presign)
         return _decode(self._post("/ranges", request), api.RangesAnswer).ranges
 
-    def tail(self, topic: str, partition: int, start: int, max_bytes: int) -> bytes:
-        return self._post("/tail", api.TailRequest(topic=topic, partition=partition, start=start, max_bytes=max_bytes))
+    def tail(self, topic: str, partition: int, start: int, max_bytes: int, *, topic_id: UUID | None = None) -> bytes:
+        request = api.TailRequest(topic=topic, partition=partition, start=start, max_bytes=max_bytes, topic_id=topic_id)
+        return self._post("/tail", request)
 
     def segments(self, topic: str, partition: int, *, to_replace: bool = False) -> api.SegmentsAnswer:
         request = api.SegmentsRequest(topic=topic, partition=partition, to_replace=to_replace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+from uuid import UUID
 
 LARGE_TASK_BYTES = 32 * 2**20
 """More than this is not gained by a larger task: its own cost has disappeared in the work."""
@@ -29,6 +30,7 @@ class StoredPiece:
     start_byte: int
     end_byte: int
     url: str | None = None
+    topic_id: UUID | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -44,6 +46,7 @@ class TailPiece:
     start: int
     end: int
     size_bytes: int
+    topic_id: UUID | None = None
 
 
 ScanPiece: TypeAlias = StoredPiece | TailPiece

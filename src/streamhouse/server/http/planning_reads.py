@@ -58,7 +58,11 @@ class _PlanningReads:
 
     async def offsets(self, asked: api.OffsetsRequest, _: Request) -> api.OffsetsAnswer:
         questions = [
-            (await self._planner.topic(question.topic, question.partition), question.partition, question.timestamp_ms)
+            (
+                await self._planner.topic(question.topic, question.partition, question.topic_id),
+                question.partition,
+                question.timestamp_ms,
+            )
             for question in asked.questions
         ]
         return api.OffsetsAnswer(offsets=await self._planner.offsets_at(questions))
@@ -66,7 +70,7 @@ class _PlanningReads:
     async def ranges(self, asked: api.RangesRequest, request: Request) -> api.RangesAnswer:
         slices = [
             LogSlice(
-                topic=await self._planner.topic(question.topic, question.partition),
+                topic=await self._planner.topic(question.topic, question.partition, question.topic_id),
                 partition=question.partition,
                 start=question.start,
                 end=question.end,
@@ -114,7 +118,7 @@ class _PlanningReads:
     async def tail(self, asked: api.TailRequest, _: Request) -> bytes:
         if asked.start < 0 or asked.max_bytes < 0:
             raise InvalidInput(f"{asked.max_bytes} bytes from offset {asked.start} on cannot be asked for")
-        topic = await self._planner.topic(asked.topic, asked.partition)
+        topic = await self._planner.topic(asked.topic, asked.partition, asked.topic_id)
         fetched = await self._context.forwarder.fetch(
             topic, asked.partition, asked.start, max_bytes=min(asked.max_bytes, _LARGEST_TAIL_BYTES)
         )

@@ -57,6 +57,7 @@ class BatchReader(DataSourceReader):
                     partition=each,
                     start=start,
                     end=end,
+                    topic_id=catalog.topic_ids[each.topic],
                     from_earliest=options.start.of(each) == EARLIEST,
                     min_timestamp_ms=self._filter.min_timestamp_ms,
                     max_timestamp_ms=self._filter.max_timestamp_ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import assert_never
+from uuid import UUID
 
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import InvalidConfig, NotFound, OffsetOutOfRange
@@ -18,10 +19,14 @@ class Catalog:
     def __init__(self, client: PlanningClient, subscription: Subscription) -> None:
         self._client = client
         self._subscription = subscription
+        self.topic_ids: dict[str, UUID] = {}
+        """When topics were last listed. Offsets are asked for of these, and of no others that have their names."""
 
     def partitions(self, *, must_exist: bool) -> list[TopicPartition]:
         """Those that there are now. NotFound if the query names one that is not, unless that is fine."""
-        counts = {topic.name: topic.partition_count for topic in self._client.topics()}
+        topics_now = self._client.topics()
+        counts = {topic.name: topic.partition_count for topic in topics_now}
+        self.topic_ids = {topic.name: topic.topic_id for topic in topics_now}
         match self._subscription:
             case Topics(names=names):
                 topics = names
@@ -50,7 +55,7 @@ class Catalog:
             place = position.of(partition)
             assert place is not None, "checked above"
             if position.by_time or place < 0:
-                questions.append(_question(partition, place))
+                questions.append(self._question(partition, place))
             else:
                 offsets[partition] = place
         for question, offset in zip(questions, self._ask(questions), strict=True):
@@ -71,15 +76,15 @@ class Catalog:
         return self._same(partitions, EARLIEST)
 
     def _same(self, partitions: Sequence[TopicPartition], place: int) -> Offsets:
-        answers = self._ask([_question(partition, place) for partition in partitions])
+        answers = self._ask([self._question(partition, place) for partition in partitions])
         return {partition: offset or 0 for partition, offset in zip(partitions, answers, strict=True)}
 
     def _ask(self, questions: Sequence[OffsetQuestion]) -> list[int | None]:
         return self._client.offsets(questions) if questions else []
 
-
-def _question(partition: TopicPartition, place: int) -> OffsetQuestion:
-    return OffsetQuestion(topic=partition.topic, partition=partition.partition, timestamp_ms=place)
+    def _question(self, partition: TopicPartition, place: int) -> OffsetQuestion:
+        topic, number = partition
+        return OffsetQuestion(topic=topic, partition=number, timestamp_ms=place, topic_id=self.topic_ids.get(topic))
 
 
 def _check_names_all(position: Position, partitions: Sequence[TopicPartition]) -> None:

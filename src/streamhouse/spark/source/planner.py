@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from uuid import UUID
 
 from streamhouse.client.planning import PlanningClient
 from streamhouse.core.scan_plan import SMALL_TASK_BYTES, ScanPiece, plan_tasks, task_count
@@ -27,6 +28,7 @@ class WantedRange:
     partition: TopicPartition
     start: int
     end: int
+    topic_id: UUID | None = None
     from_earliest: bool = False
     min_timestamp_ms: int | None = None
     max_timestamp_ms: int | None = None
@@ -39,6 +41,7 @@ class WantedRange:
             end=self.end,
             min_timestamp_ms=self.min_timestamp_ms,
             max_timestamp_ms=self.max_timestamp_ms,
+            topic_id=self.topic_id,
         )
 
 

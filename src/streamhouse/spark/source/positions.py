@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.wire.http.planning import EARLIEST, LATEST
@@ -15,6 +16,8 @@ OffsetsJson: TypeAlias = dict[str, dict[str, int]]
 
 STARTED_AT = "@start"
 """In the checkpoint beside topics, none of which can have this name; see `StreamReader`."""
+TOPIC_IDS = "@topics"
+"""Likewise; see `StreamPoint`."""
 
 _OFFSETS_HINT = 'write {"topic":{"0":23,"1":-2}}, where -2 is the earliest and -1 the latest'
 _TIMES_HINT = 'write {"topic":{"0":1700000000000}}, in milliseconds'
@@ -31,6 +34,29 @@ class TopicPartition(NamedTuple):
 
 
 Offsets: TypeAlias = dict[TopicPartition, int]
+
+
+class StreamPoint(NamedTuple):
+    """How far a streaming query is, and in which topics: one that was deleted and made again has its name and not its
+    records. Checkpoints of earlier versions have no ids."""
+
+    offsets: Offsets
+    topic_ids: Mapping[str, UUID]
+
+    def made_again(self, topic_ids: Mapping[str, UUID]) -> set[str]:
+        """The topics that have other ids by now."""
+        return {name for name, known in self.topic_ids.items() if topic_ids.get(name, known) != known}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **json_of(self.offsets),
+            TOPIC_IDS: {name: str(known) for name, known in sorted(self.topic_ids.items())},
+        }
+
+    @staticmethod
+    def of_json(stored: Mapping[str, Any]) -> StreamPoint:
+        known = {name: UUID(topic_id) for name, topic_id in stored.get(TOPIC_IDS, {}).items()}
+        return StreamPoint(offsets_of(stored), known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +122,7 @@ def offsets_of(stored: Mapping[str, Any]) -> Offsets:
     return {
         TopicPartition(topic, int(number)): offset
         for topic, each in stored.items()
-        if topic != STARTED_AT
+        if topic not in (STARTED_AT, TOPIC_IDS)
         for number, offset in each.items()
     }
 

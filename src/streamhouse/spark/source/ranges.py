@@ -44,6 +44,7 @@ def _found(question: RangeQuestion, answer: RangeAnswer) -> FoundRange:
             start_byte=piece.start_byte,
             end_byte=piece.end_byte,
             url=piece.url,
+            topic_id=question.topic_id,
         )
         for piece in answer.pieces
     ]
@@ -55,6 +56,7 @@ def _found(question: RangeQuestion, answer: RangeAnswer) -> FoundRange:
                 start=answer.tail_start,
                 end=answer.tail_end,
                 size_bytes=answer.tail_bytes,
+                topic_id=question.topic_id,
             )
         )
     return FoundRange(

@@ -107,7 +107,7 @@ class TaskReader:
         start = piece.start
         while start < piece.end:
             try:
-                content = client.tail(piece.topic, piece.partition, start, _TAIL_BYTES)
+                content = client.tail(piece.topic, piece.partition, start, _TAIL_BYTES, topic_id=piece.topic_id)
             except (OffsetOutOfRange, NotFound) as problem:
                 raise _Moved(start, problem) from None
             if not content:
@@ -129,7 +129,9 @@ class TaskReader:
 
     def _find_again(self, piece: ScanPiece, start: int) -> Sequence[ScanPiece]:
         """Segments are merged, compacted and deleted, and tails become segments, while a query runs."""
-        question = RangeQuestion(topic=piece.topic, partition=piece.partition, start=start, end=piece.end)
+        question = RangeQuestion(
+            topic=piece.topic, partition=piece.partition, start=start, end=piece.end, topic_id=piece.topic_id
+        )
         client = planning_client(self.connection.endpoint)
         try:
             (found,) = find_ranges(client, [question], piece_bytes=_PIECE_BYTES, presign=self.presign)

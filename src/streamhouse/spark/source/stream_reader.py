@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from streamhouse.spark.source.batch_reader import check_schema
 from streamhouse.spark.source.options import SourceOptions
-from streamhouse.spark.source.positions import STARTED_AT, OffsetsJson, json_of, offsets_of
+from streamhouse.spark.source.positions import STARTED_AT, OffsetsJson, StreamPoint, json_of
 from streamhouse.spark.source.reading import TaskReader
 from streamhouse.spark.source.stream_progress import StreamProgress
 from streamhouse.spark.source.task import ScanTask
@@ -39,7 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._tasks = TaskReader.of(options)
         self._progress: StreamProgress | None = None
-        self._initial: OffsetsJson | None = None
+        self._initial: StoredOffsets | None = None
 
     @property
     def _driver(self) -> StreamProgress:
@@ -47,9 +47,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._progress = StreamProgress(self._options)
         return self._progress
 
-    def initialOffset(self) -> OffsetsJson:
+    def initialOffset(self) -> StoredOffsets:
         if self._initial is None:
-            self._initial = json_of(self._driver.initial())
+            self._initial = self._driver.initial().to_json()
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -61,15 +61,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: StoredOffsets, limit: ReadLimit) -> StoredOffsets:
-        begin = offsets_of(start)
+        begin = StreamPoint.of_json(start)
         end = self._driver.next_end(begin, is_limited=not isinstance(limit, ReadAllAvailable))
         if start == self._initial:
-            return {**json_of(end), STARTED_AT: start}
-        return start if end == begin else json_of(end)
+            return {**end.to_json(), STARTED_AT: start}
+        is_same = end.offsets == begin.offsets and not begin.made_again(end.topic_ids)
+        return start if is_same else end.to_json()
 
     def reportLatestOffset(self) -> OffsetsJson | None:
         latest = self._driver.latest_seen
-        return None if latest is None else json_of(latest)
+        return None if latest is None else json_of(latest.offsets)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._driver.stop_at_what_is_there()
@@ -77,14 +78,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: StoredOffsets, end: StoredOffsets) -> list[InputPartition]:
         if start == end:
             return []
-        return list(self._driver.tasks(offsets_of(end.get(STARTED_AT, start)), offsets_of(end)))
+        return list(self._driver.tasks(StreamPoint.of_json(end.get(STARTED_AT, start)), StreamPoint.of_json(end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle_memory()
         return self._tasks.read(partition) if isinstance(partition, ScanTask) else iter(())
 
     def commit(self, end: StoredOffsets) -> None:
-        self._driver.done(offsets_of(end))
+        self._driver.done(StreamPoint.of_json(end))
 
     def stop(self) -> None:
         if self._progress is not None:

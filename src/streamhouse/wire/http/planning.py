@@ -53,11 +53,13 @@ class PartitionOffset(Struct, frozen=True, kw_only=True):
 
 
 class OffsetQuestion(Struct, frozen=True, kw_only=True):
-    """EARLIEST, LATEST (the high watermark), or a time: the first record at or after it."""
+    """EARLIEST, LATEST (the high watermark), or a time: the first record at or after it. `topic_id`, here and below:
+    only of that topic, and not of one that was made under its name after it was deleted."""
 
     topic: str
     partition: Int64
     timestamp_ms: Int64
+    topic_id: UUID | None = None
 
 
 class OffsetsRequest(Struct, frozen=True, kw_only=True):
@@ -81,6 +83,7 @@ class RangeQuestion(Struct, frozen=True, kw_only=True):
     end: Int64
     min_timestamp_ms: Int64 | None = None
     max_timestamp_ms: Int64 | None = None
+    topic_id: UUID | None = None
 
 
 class RangesRequest(Struct, frozen=True, kw_only=True):
@@ -128,6 +131,7 @@ class TailRequest(Struct, frozen=True, kw_only=True):
     partition: Int64
     start: Int64
     max_bytes: Int64 = 8 * 2**20
+    topic_id: UUID | None = None
 
 
 class SegmentInfo(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 import uvloop
@@ -99,14 +100,16 @@ def test_a_topic_that_grows_before_the_first_micro_batch_is_read_whole(topic: To
 def test_offsets_have_the_shape_that_sparks_kafka_source_keeps(topic: Topic, stream: Stream) -> None:
     topic.produce(b"a", b"b")
     start, end = stream.plan()
-    assert start == {topic.name: {"0": 0, "1": 0}}
-    assert end == {topic.name: {"0": 2, "1": 0}, "@start": start}
+    ids = {"@topics": {topic.name: start["@topics"][topic.name]}}
+    assert UUID(ids["@topics"][topic.name]).int != 0
+    assert start == {topic.name: {"0": 0, "1": 0}, **ids}
+    assert end == {topic.name: {"0": 2, "1": 0}, **ids, "@start": start}
     assert stream.reader.reportLatestOffset() == {topic.name: {"0": 2, "1": 0}}
     stream.checkpoint = end
     assert stream.plan() == (end, end)
     assert stream.reader.partitions(end, end) == []
     topic.produce(b"c")
-    assert stream.plan()[1] == {topic.name: {"0": 3, "1": 0}}
+    assert stream.plan()[1] == {topic.name: {"0": 3, "1": 0}, **ids}
 
 
 def test_a_restarted_query_goes_on_from_its_checkpoint(topic: Topic, stream: Stream) -> None:
@@ -223,6 +226,82 @@ def test_a_topic_that_is_made_again_is_reported_and_read_from_its_first_record(
     else:
         assert values(stream.next_batch()) == [b"new"]
         assert stream.next_batch() == []
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("count", [3, 8])
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_is_made_again_with_as_many_records_or_more_is_not_read_on_in_the_middle(
+    broker: Broker, topic: Topic, fails: bool, count: int, restarts: bool
+) -> None:
+    stream = topic.stream(failOnDataLoss=str(fails), maxOffsetsPerTrigger="5", **EARLIEST)
+    topic.produce(b"a", b"b", b"c")
+    assert len(stream.next_batch()) == 3
+    topic.delete()
+    broker.create_topic(topic.name, 2, {})
+    new = [b"%d" % number for number in range(count)]
+    topic.produce(*new)
+    if restarts:
+        stream.restart()
+    if fails:
+        with pytest.raises(OffsetOutOfRange, match=f"topic {topic.name} was deleted and made again"):
+            stream.next_batch()
+    else:
+        assert values(stream.next_batch()) == new[:5]
+        assert values(stream.next_batch()) == new[5:]
+        topic.produce(b"last")
+        assert values(stream.next_batch()) == [b"last"]
+
+
+def test_a_micro_batch_that_is_run_again_after_its_topic_was_made_again_reads_nothing_of_the_new_one(
+    broker: Broker, topic: Topic
+) -> None:
+    stream = topic.stream(failOnDataLoss="false", **EARLIEST)
+    topic.produce(b"a", b"b")
+    start, end = stream.plan()
+    topic.delete()
+    broker.create_topic(topic.name, 2, {})
+    topic.produce(b"x", b"y", b"z")
+
+    assert read_tasks(stream.reader, stream.reader.partitions(start, end)) == []
+    stream.checkpoint = end
+    assert values(stream.next_batch()) == [b"x", b"y", b"z"]
+
+
+def test_a_task_that_was_planned_before_its_topic_was_made_again_reads_nothing_of_the_new_one(
+    broker: Broker, topic: Topic
+) -> None:
+    """The records were in the leader's memory only, so there is nothing left of them."""
+    stream = topic.stream(failOnDataLoss="true", **EARLIEST)
+    topic.produce(b"a", b"b")
+    tasks = stream.reader.partitions(*stream.plan())
+    topic.delete()
+    broker.create_topic(topic.name, 2, {})
+    topic.produce(b"x", b"y", b"z")
+
+    with pytest.raises(OffsetOutOfRange, match="deleted while its records were read"):
+        read_tasks(stream.reader, tasks)
+
+
+def test_a_checkpoint_without_ids_is_gone_on_with_and_gets_them(broker: Broker, topic: Topic) -> None:
+    stream = topic.stream(**EARLIEST)
+    topic.produce(b"a", b"b")
+    stream.checkpoint = {topic.name: {"0": 1, "1": 0}}
+
+    assert values(stream.next_batch()) == [b"b"]
+    assert stream.next_batch() == []
+    topic.delete()
+    broker.create_topic(topic.name, 2, {})
+    topic.produce(b"x", b"y", b"z")
+    with pytest.raises(OffsetOutOfRange, match="deleted and made again"):
+        stream.next_batch()
+
+
+def test_an_idle_query_with_a_checkpoint_without_ids_makes_no_micro_batch_for_them(topic: Topic) -> None:
+    stream = topic.stream(**EARLIEST)
+    topic.produce(b"a")
+    stream.checkpoint = {topic.name: {"0": 1, "1": 0}}
+    assert stream.plan()[1] is stream.checkpoint
 
 
 # --- limits ---
