@@ -42,6 +42,26 @@ def next_value(consumer: confluent_kafka.Consumer) -> bytes | None:
     return message.value()
 
 
+@pytest.mark.parametrize("position", ["assign", "seek", "committed"])
+def test_an_offset_with_kafkas_first_epoch_is_where_confluent_begins(
+    broker: Broker, filled: str, position: str
+) -> None:
+    """Clients check the epoch of a position before they fetch, and start over where the log seems to have been cut."""
+    consumer = consumer_of(broker, unused_name(), **{"auto.offset.reset": "earliest"})
+    place = TopicPartition(filled, 0, 6, leader_epoch=0)
+    if position == "assign":
+        consumer.assign([place])
+    elif position == "seek":
+        consumer.assign([TopicPartition(filled, 0, 2)])
+        assert next_value(consumer) == b"2"
+        consumer.seek(place)
+    else:
+        consumer.commit(offsets=[place], asynchronous=False)
+        consumer.assign([TopicPartition(filled, 0, confluent_kafka.OFFSET_STORED)])
+    assert [next_value(consumer) for _ in range(4)] == [b"6", b"7", b"8", b"9"]
+    consumer.close()
+
+
 def test_confluent_goes_on_where_it_committed(broker: Broker, filled: str) -> None:
     group = unused_name()
     first = consumer_of(broker, group)

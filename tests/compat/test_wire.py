@@ -206,10 +206,19 @@ def test_offsets_are_listed_in_the_oldest_version(raw: RawConnection, ten_batche
 
 def test_the_leaders_epoch_ends_where_the_log_ends(raw: RawConnection, ten_batches: str) -> None:
     epoch = next(read_batches(raw.fetch(ten_batches, 0).records)).leader_epoch
+    assert epoch_end(raw, ten_batches, epoch) == (0, epoch, 30)
+
+
+def test_kafkas_first_epoch_ends_where_the_log_ends(raw: RawConnection, ten_batches: str) -> None:
+    """As clients bring it from elsewhere: with Kafka it is the topic's own, here no record has it."""
+    assert epoch_end(raw, ten_batches, 0) == (0, 0, 30)
+    fetched = raw.fetch(ten_batches, 20, last_fetched_epoch=0)
+    assert (fetched.error_code, next(read_batches(fetched.records)).base_offset) == (0, 18)
+
+
+def epoch_end(raw: RawConnection, topic: str, epoch: int) -> tuple[int, int, int]:
     topics = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     wanted = topics.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
-    request = OffsetForLeaderEpochRequest(
-        version=3, replica_id=-1, topics=[topics(topic=ten_batches, partitions=[wanted])]
-    )
+    request = OffsetForLeaderEpochRequest(version=3, replica_id=-1, topics=[topics(topic=topic, partitions=[wanted])])
     answer = raw.call(request, OffsetForLeaderEpochResponse).topics[0].partitions[0]
-    assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (0, epoch, 30)
+    return answer.error_code, answer.leader_epoch, answer.end_offset

@@ -31,6 +31,9 @@ from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig
 from streamhouse.runtime.clock import Clock
 
+NO_LEASE_EPOCH = 0
+"""Leases begin with 1. Kafka's epochs begin here, and clients bring offsets with this one from there."""
+
 # Each repeat that waits takes memory and no buffer, and a client whose request has timed out sends another one.
 _MAX_REPEATS = 5_000
 
@@ -291,7 +294,10 @@ class PartitionLeader:
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """(the largest known epoch not above the one asked for, where its records end), as Kafka answers it.
 
-        An epoch before all known ones ends where they begin; one after all of them is unknown: (-1, -1)."""
+        An epoch before all known ones ends where they begin; one after all of them is unknown: (-1, -1). What is said
+        to be of the epoch that no lease has may be anywhere: nothing was ever taken back that had it."""
+        if epoch == NO_LEASE_EPOCH:
+            return (epoch, self.high_watermark)
         if not self.epochs or epoch > self.epochs[-1][0]:
             return (-1, -1)
         if epoch == self.epochs[-1][0]:

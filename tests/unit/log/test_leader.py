@@ -417,6 +417,12 @@ def test_an_epoch_before_all_that_are_known_ends_where_they_begin() -> None:
     assert Partition(epochs=((3, 7),)).leader.epoch_end(2) == (2, 7)
 
 
+@pytest.mark.parametrize("epochs", [(), ((1, 0),), ((3, 7), (5, 20))])
+def test_the_epoch_that_no_lease_has_ends_where_the_log_does(epochs: tuple[tuple[int, int], ...]) -> None:
+    """Kafka's first epoch, which clients bring along: neither unknown nor truncated."""
+    assert Partition(next_offset=30, epochs=epochs).leader.epoch_end(0) == (0, 30)
+
+
 def test_an_epoch_after_all_that_are_known_has_no_end() -> None:
     assert Partition(epochs=((3, 7),)).leader.epoch_end(4) == (-1, -1)
 
