@@ -20,7 +20,7 @@ from bench.real_services import running, service_module
 from bench.servers import ServerFailed
 
 PREFIX = "cluster"
-KEEP_OBJECTS = ("--retention-interval", "24h")
+KEEP_OBJECTS = ("--retention-interval", "24h", "--garbage-interval", "24h")
 """WAL objects that segments cover are removed with the next clean-up: not during a measurement."""
 
 

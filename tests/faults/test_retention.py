@@ -16,7 +16,7 @@ from node.raw import RawConnection, build_batch, read_values
 from node.storage import Storage, assert_rows_and_objects_agree, committed_records, segments_of
 from node.wait import HUNG_SECONDS, eventually
 
-BUSY = ("--retention-interval", "100ms", "--garbage-grace", "300ms")
+BUSY = ("--retention-interval", "100ms", "--garbage-interval", "100ms", "--garbage-grace", "300ms")
 LAZY = ("--retention-interval", "100ms", "--garbage-grace", "1h")
 
 

@@ -114,7 +114,7 @@ def test_a_clock_that_jumps_by_an_hour_either_way_loses_nothing(storage: Storage
 
 def test_fresh_records_survive_a_clock_that_jumps_back(embedded: EmbeddedStorage, data_dir: Path, clock: Clock) -> None:
     """With a retention of an hour and a half, neither half of a jump to and fro makes a record old."""
-    busy = ("--retention-interval", "200ms", "--garbage-grace", "300ms")
+    busy = ("--retention-interval", "200ms", "--garbage-interval", "200ms", "--garbage-grace", "300ms")
     with Node(data_dir, *BRISK, *LEASE, *busy, env=clock.env) as node:
         create_topic(node.bootstrap, "fresh", 1, retention_ms=str(HOUR_MS * 3 // 2))
         create_topic(node.bootstrap, "old", 1, retention_ms="1000")

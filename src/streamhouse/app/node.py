@@ -228,7 +228,7 @@ class Node:
         await self.engine.start(self._topics)
         await self._join_cluster(metadata)
         self._descriptors.start(
-            lambda: self._topics, interval_ms=settings.retention_interval, check_ms=settings.garbage_grace
+            lambda: self._topics, interval_ms=settings.garbage_interval, check_ms=settings.garbage_grace
         )
         await self.kafka.start(port)
         await self.doors.open(self._context, self.forwarder, objects)

@@ -170,7 +170,8 @@ class LogEngine:
         self._renewal.keep(lambda: retake_leases(self.leadership, self._clock, retaking_ms), "retaking")
         self._renewal.keep(lambda: watch_leases(self.leadership, self._clock, settings.lease_ttl // 10), "watch")
         self._chores.keep(lambda: maintenance.upload_by_age(age_check_interval_ms(settings.segment_age)), "age")
-        self._chores.keep(lambda: maintenance.clean_up(settings.retention_interval), "clean-up")
+        self._chores.keep(lambda: maintenance.retain(settings.retention_interval), "retention")
+        self._chores.keep(lambda: maintenance.clean_up(settings.garbage_interval), "clean-up")
         self._chores.keep(self._retire_wal_objects, "wal-objects")
         for leader in leaders:
             if leader.buffered_bytes and leader.upload_is_due():

@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 _AGE_CHECKS_PER_SEGMENT_AGE = 10
 _SHORTEST_AGE_CHECK_MS = 20
 _LONGEST_AGE_CHECK_MS = 100
+_FIRST_LOOK_MS = 30_000
 _GARBAGE_BATCH = 500
 
 
@@ -59,21 +60,27 @@ class Maintenance:
                 if leader.buffered_bytes and leader.upload_is_due():
                     self._uploader.due(leader)
 
-    async def clean_up(self, interval_ms: int) -> None:
-        """Runs until cancelled, and then what it has begun ends too."""
+    async def retain(self, interval_ms: int) -> None:
+        """Runs until cancelled, and then what it has begun ends too. As in Kafka a node that has just started looks
+        sooner: else one that is started again and again would never delete anything."""
+        wait_ms = min(interval_ms, _FIRST_LOOK_MS)
         try:
-            await self._clean_up_again_and_again(interval_ms)
+            while True:
+                await self._clock.sleep_ms(wait_ms)
+                for leader in list(self._leadership.leaders.values()):
+                    await self._attempt(partial(self.apply_retention, leader))
+                wait_ms = interval_ms
         except asyncio.CancelledError:
             await self._log_starts.close()
             raise
 
-    async def _clean_up_again_and_again(self, interval_ms: int) -> None:
+    async def clean_up(self, interval_ms: int) -> None:
+        """Runs until cancelled."""
         last_orphan_search_ms = self._clock.monotonic_ms()
         while True:
             await self._clock.sleep_ms(interval_ms)
             for leader in list(self._leadership.leaders.values()):
                 leader.producers.expire(self._clock.now_ms())
-                await self._attempt(partial(self.apply_retention, leader))
             await self._attempt(self.remove_garbage)
             if self._clock.monotonic_ms() - last_orphan_search_ms >= self._garbage_grace_ms // 2:
                 last_orphan_search_ms = self._clock.monotonic_ms()

@@ -88,7 +88,8 @@ class Settings:
     retention_ms: int = _setting(
         Kind.DURATION, 7 * 86_400_000, "keep records this long, unless the topic says otherwise"
     )
-    retention_interval: int = _setting(Kind.DURATION, 60_000, "how often retention and garbage collection run")
+    retention_interval: int = _setting(Kind.DURATION, 300_000, "how often it is looked what retention has to delete")
+    garbage_interval: int = _setting(Kind.DURATION, 60_000, "how often objects are removed that nothing refers to")
     garbage_grace: int = _setting(Kind.DURATION, 3_600_000, "keep objects this long after nothing refers to them")
 
     offsets_retention: int = _setting(Kind.DURATION, 7 * 86_400_000, "keep the offsets of an empty group this long")
@@ -141,6 +142,7 @@ class Settings:
             "idle_timeout",
             "request_timeout",
             "retention_interval",
+            "garbage_interval",
             "lease_renewal",
         ):
             self._require(getattr(self, name) >= 1, name, "at least 1")

@@ -9,7 +9,7 @@ from node.cluster import Cluster
 from node.wait import eventually
 from services.seaweed import S3Bucket
 
-QUICK_CLEANING = ("--garbage-grace", "3s", "--retention-interval", "500ms")
+QUICK_CLEANING = ("--garbage-grace", "3s", "--garbage-interval", "500ms")
 
 
 def wal_objects(cluster: Cluster) -> set[str]:

@@ -14,6 +14,7 @@ from log_parts.waiting import until
 from streamhouse.format.object_keys import segment_key
 from streamhouse.log.maintenance import age_check_interval_ms
 from streamhouse.model.errors import StaleEpoch, StorageUnavailable
+from streamhouse.model.settings import Settings
 from streamhouse.objects.faulty import Moment, Operation
 
 GRACE_MS = 3_600_000
@@ -298,7 +299,8 @@ async def test_the_log_start_can_be_moved_into_a_segment_which_then_stays() -> N
 
 
 async def test_the_clean_up_goes_on_after_a_chore_that_failed() -> None:
-    async with bench() as shared, shared.engine(retention_interval=20, garbage_grace=GRACE_MS) as running:
+    paces = {"retention_interval": 20, "garbage_interval": 20, "garbage_grace": GRACE_MS}
+    async with bench() as shared, shared.engine(**paces) as running:
         await running.create(retention_ms="0", retention_bytes="0")
         shared.metadata.fail("advance_log_start")
         shared.metadata.fail("list_garbage", times=2)
@@ -307,6 +309,23 @@ async def test_the_clean_up_goes_on_after_a_chore_that_failed() -> None:
         await until(lambda: running.leader().log_start_offset == 1, "retention was applied after all")
         shared.clock.jump(GRACE_MS + 1_000)
         await until(lambda: not shared.inner._objects, "the object is gone")
+
+
+async def test_garbage_is_removed_at_a_pace_of_its_own() -> None:
+    """History that is mirrored is older than its retention when it comes: it stays until retention is looked at."""
+    async with bench() as shared, shared.engine(garbage_interval=20, garbage_grace=GRACE_MS) as running:
+        await running.create(retention_ms="0")
+        await segments(running, 2)
+        await running.engine.maintenance.move_log_start(running.leader(), 1)
+        shared.clock.jump(GRACE_MS + 1_000)
+
+        await until(lambda: len(shared.inner._objects) == 1, "the object is gone")
+
+        assert running.leader().log_start_offset == 1
+
+
+def test_retention_is_looked_at_as_often_as_in_kafka() -> None:
+    assert Settings().retention_interval == 5 * 60_000
 
 
 @pytest.mark.parametrize(("age_ms", "expected"), [(1, 20), (50, 20), (500, 50), (60_000, 100), (10**12, 100)])

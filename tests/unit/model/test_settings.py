@@ -77,6 +77,7 @@ def test_a_value_beyond_the_border_is_refused_by_its_name(name: str, settings: d
         ("idle_timeout", 0),
         ("request_timeout", 0),
         ("retention_interval", 0),
+        ("garbage_interval", 0),
         ("lease_renewal", 0),
     ],
 )
