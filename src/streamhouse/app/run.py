@@ -15,6 +15,7 @@ from streamhouse.app.doors import Door
 from streamhouse.app.node import Node
 from streamhouse.app.options import is_shared
 from streamhouse.model.settings import Settings
+from streamhouse.runtime.kernels import KERNELS, missing_kernels
 from streamhouse.runtime.logs import configure_logs
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,14 @@ async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agen
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if missing := missing_kernels():
+        _log.warning(
+            "%d of %d kernels are not compiled (%s): this node works and is many times slower. Install a C compiler "
+            "(gcc) and the headers of Python, and install streamhouse again",
+            len(missing),
+            len(KERNELS),
+            ", ".join(missing),
+        )
     node = Node(settings, is_agent=is_agent, opens=list(Door), failed=stop.set, given=given)
     await node.start()
     # For whoever started the process and waits for it.

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from resource import RLIMIT_NOFILE, getpagesize, getrlimit
 
+from streamhouse.runtime.kernels import missing_kernels
 from streamhouse.runtime.measures import Histogram
 from streamhouse.server.metrics.exposition import Family, counter, gauge, histogram
 
@@ -20,6 +21,11 @@ _STARTED_TICKS = 19
 def process_families(loop_delay_seconds: Histogram) -> Iterator[Family]:
     labels = {"version": version("streamhouse")}
     yield gauge("streamhouse_build_info", "Always 1; the labels say what runs.", 1, labels)
+    yield gauge(
+        "streamhouse_kernels_missing",
+        "Compiled kernels that this installation lacks; if not 0, the node is many times slower.",
+        len(missing_kernels()),
+    )
     yield gauge("streamhouse_tasks", "Tasks on the event loop.", len(asyncio.all_tasks()))
     yield histogram(
         "streamhouse_event_loop_delay_seconds",
