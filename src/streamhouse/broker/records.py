@@ -135,7 +135,8 @@ class RecordDoor:
         self, topic: Topic, records: Sequence[NewRecord], *, timeout_ms: int = DEFAULT_TIMEOUT_MS
     ) -> list[StoredRecord | StreamHouseError]:
         """What became of each record, in their order. Records of one partition keep their order: when some of them are
-        refused, those that follow are not tried. What may be stored without anybody knowing is OutcomeUnknown."""
+        refused, for another reason than what they are themselves, those that follow are not tried. What may be stored
+        without anybody knowing is OutcomeUnknown."""
         by_partition, outcomes = _place(topic, records, keyless=self.next_partition(topic))
         now_ms = self._clock.now_ms()
         if len(records) == 1 and by_partition and not records[0].headers and records[0].value is not None:
@@ -190,14 +191,35 @@ class RecordDoor:
     async def append_columns(
         self, topic: Topic, partition: int, columns: Columns, *, timeout_ms: int = DEFAULT_TIMEOUT_MS
     ) -> list[AppendedRun]:
-        """The same for records of one partition that are columns already: what became of each run of them, in order."""
+        """The same for records of one partition that are columns already: what became of each run of them, in order.
+
+        They may be of several callers, so that those that the topic does not take are refused alone."""
+        if not self._topics.has_rules(topic):
+            return await self._append_rows(topic, partition, columns, None, timeout_ms)
+        runs: list[AppendedRun] = []
+        problem: StreamHouseError | None = None
+        for rows, refusal in self._topics.rules_of(topic).divide(columns, self._clock.now_ms()):
+            if refusal is not None:
+                self.measures.produces_refused += 1
+                runs.append(AppendedRun(len(rows), refusal))
+            elif problem is not None:
+                runs.append(AppendedRun(len(rows), _not_tried(problem)))
+            else:
+                tried = await self._append_rows(topic, partition, columns, rows, timeout_ms)
+                problem = next((run.outcome for run in tried if isinstance(run.outcome, StreamHouseError)), None)
+                runs += tried
+        return runs
+
+    async def _append_rows(
+        self, topic: Topic, partition: int, columns: Columns, rows: range | None, timeout_ms: int
+    ) -> list[AppendedRun]:
         problem: StreamHouseError | None = None
         runs: list[AppendedRun] = []
         limit_bytes = int(self._topics.config_of(topic)["max.message.bytes"])
-        for batch in encode_columns(columns, max_batch_bytes=limit_bytes):
+        for batch in encode_columns(columns, max_batch_bytes=limit_bytes, rows=rows):
             record_count = read_header(batch).record_count
             if problem is not None:
-                runs.append(AppendedRun(record_count, NotTried(f"not tried, after: {problem.message}")))
+                runs.append(AppendedRun(record_count, _not_tried(problem)))
                 continue
             try:
                 stored = await self._produce(topic, partition, batch, record_count, timeout_ms)
@@ -309,6 +331,10 @@ def _place(
             continue
         by_partition.setdefault(partition, []).append(index)
     return by_partition, refusals
+
+
+def _not_tried(problem: StreamHouseError) -> NotTried:
+    return NotTried(f"not tried, after: {problem.message}")
 
 
 def _row(record: NewRecord, now_ms: int) -> Record:

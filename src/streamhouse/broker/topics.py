@@ -124,6 +124,10 @@ class Topics:
         """Every config, with the node's defaults where the topic has none of its own."""
         return effective_config(topic.config, self._node_defaults)
 
+    def has_rules(self, topic: Topic) -> bool:
+        """Whether it asks anything of the records that come."""
+        return topic.topic_id.bytes not in self._leaders_by_id
+
     def rules_of(self, topic: Topic) -> RecordRules:
         """What it asks of the records that come."""
         return RecordRules.of(parse_log_config(self.config_of(topic)))

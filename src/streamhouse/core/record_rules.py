@@ -5,13 +5,13 @@ Most topics ask nothing, and their batches stay closed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from streamhouse.format import kernel
 from streamhouse.format.batch import BatchHeader, check_produced, read_header, recompress, stamp_max_timestamp
-from streamhouse.format.columns import Section
+from streamhouse.format.columns import Columns, Section
 from streamhouse.format.compression import Codec, InflatesTooFar
 from streamhouse.format.records import section_of
 from streamhouse.model.errors import BatchTooLarge, CorruptBatch, InvalidRecords, InvalidTimestamps, RefusedRecord
@@ -101,8 +101,7 @@ class RecordRules:
         try:
             section = section_of(batch, header, _most_raw_bytes(batch))
             assert section is not None, "a producer's batch is no control batch"
-            oldest_ms = max(_INT64_MIN, now_ms - self.before_max_ms)
-            newest_ms = min(_INT64_MAX, now_ms + self.after_max_ms)
+            oldest_ms, newest_ms = self._times(now_ms)
             refused = kernel.refused_records(section, self.needs_key, oldest_ms, newest_ms, _MOST_NAMED)
         except InflatesTooFar:
             raise BatchTooLarge(
@@ -115,6 +114,28 @@ class RecordRules:
             raise _refusal(refused, header.record_count, oldest_ms, newest_ms)
         return section
 
+    def divide(self, columns: Columns, now_ms: int) -> Iterator[tuple[range, InvalidRecords | None]]:
+        """All rows, for those who know each record's sender: runs of allowed ones, and those that are not, one by one,
+        with what is wrong."""
+        oldest_ms, newest_ms = self._times(now_ms)
+        validity, start = columns.key_validity, 0
+        for row, timestamp_ms in enumerate(memoryview(columns.timestamps).cast("B").cast("q")[: columns.count]):
+            is_keyless = self.needs_key and validity is not None and not validity[row >> 3] >> (row & 7) & 1
+            if not is_keyless and oldest_ms <= timestamp_ms <= newest_ms:
+                continue
+            if start < row:
+                yield range(start, row), None
+            start = row + 1
+            why = _why(None if is_keyless else timestamp_ms, oldest_ms, newest_ms)
+            kind = InvalidRecords if is_keyless else InvalidTimestamps
+            yield range(row, start), kind(f"a record was refused: {why}")
+        if start < columns.count:
+            yield range(start, columns.count), None
+
+    def _times(self, now_ms: int) -> tuple[int, int]:
+        """The oldest and the newest that is allowed."""
+        return max(_INT64_MIN, now_ms - self.before_max_ms), min(_INT64_MAX, now_ms + self.after_max_ms)
+
 
 def is_cheap(batch: memoryview) -> bool:
     """Whether to look at it takes less than to hand it to a thread."""
@@ -125,19 +146,17 @@ def _most_raw_bytes(batch: memoryview) -> int:
     return max(MAX_RAW_BYTES, len(batch))
 
 
+def _why(timestamp_ms: int | None, oldest_ms: int, newest_ms: int) -> str:
+    if timestamp_ms is None:
+        return "it has no key, and the topic is compacted"
+    return f"its timestamp {timestamp_ms} is not between {oldest_ms} and {newest_ms}"
+
+
 def _refusal(
     refused: Sequence[tuple[int, int | None]], record_count: int, oldest_ms: int, newest_ms: int
 ) -> InvalidRecords:
     """As Kafka has it: one record outside of the times decides the kind."""
-    named = [
-        RefusedRecord(
-            index,
-            "it has no key, and the topic is compacted"
-            if timestamp_ms is None
-            else f"its timestamp {timestamp_ms} is not between {oldest_ms} and {newest_ms}",
-        )
-        for index, timestamp_ms in refused
-    ]
+    named = [RefusedRecord(index, _why(timestamp_ms, oldest_ms, newest_ms)) for index, timestamp_ms in refused]
     number = f"{_MOST_NAMED} or more" if len(named) >= _MOST_NAMED else str(len(named))
     shown = "; ".join(f"record {each.position}: {each.why}" for each in named[:_SHOWN])
     message = f"{number} of a batch's {record_count} records are not allowed, and none was stored: {shown}"

@@ -11,7 +11,7 @@ from log_parts.leaders import log_config
 from streamhouse.core.record_rules import RecordRules, is_cheap
 from streamhouse.format.batch import check_produced, read_header, stamp_max_timestamp
 from streamhouse.format.compression import Codec
-from streamhouse.format.records import Record, decode_records, encode_records
+from streamhouse.format.records import Record, columns_of, decode_records, encode_records
 from streamhouse.model.errors import BatchTooLarge, CorruptBatch, InvalidRecords, InvalidTimestamps
 
 NOW_MS = 1_700_000_000_000
@@ -155,3 +155,21 @@ def test_small_batches_without_a_codec_are_cheap_to_look_at() -> None:
     assert is_cheap(produced((b"k", 1)))
     assert not is_cheap(produced((b"k", 1), codec=Codec.LZ4))
     assert not is_cheap(produced((bytes(20_000), 1)))
+
+
+def test_rows_are_divided_into_those_that_are_allowed_and_the_others() -> None:
+    both = rules(cleanup_policy="compact", message_timestamp_before_max_ms="100", message_timestamp_after_max_ms="50")
+    times = [(b"k", NOW_MS), (b"k", NOW_MS), (None, NOW_MS), (b"k", NOW_MS - 101), (b"k", NOW_MS), (b"k", NOW_MS + 51)]
+    columns = columns_of([Record(0, time_ms, key, b"v") for key, time_ms in times])
+    divided = [(rows, type(refusal)) for rows, refusal in both.divide(columns, NOW_MS)]
+    assert divided == [
+        (range(2), type(None)),
+        (range(2, 3), InvalidRecords),
+        (range(3, 4), InvalidTimestamps),
+        (range(4, 5), type(None)),
+        (range(5, 6), InvalidTimestamps),
+    ]
+    assert list(both.divide(columns_of([]), NOW_MS)) == []
+    assert list(rules(cleanup_policy="compact").divide(columns_of([Record(0, 1, b"k", b"v")]), NOW_MS)) == [
+        (range(1), None)
+    ]

@@ -11,6 +11,7 @@ from uuid import uuid4
 import confluent_kafka
 import pytest
 
+from flume_parts import raw
 from flume_parts.raw import NONE, UNKNOWN, RawFlume
 from format_samples.hostile import inflating, lying
 from grpc_parts.calls import Api, api_of
@@ -208,16 +209,15 @@ def test_a_topic_without_rules_keeps_its_fast_way(broker: Broker, kafka: Kafka, 
     assert kafka.produce(topic, keyed(None)).error_code == ErrorCode.NONE
 
 
-def test_rest_says_why(broker: Broker, compacted: str) -> None:
+def test_rest_refuses_them_alone_and_says_why(broker: Broker, compacted: str) -> None:
     rest = RestCaller(broker.endpoint)
-    (refused, taken) = rest.post(
-        f"topics/{compacted}/records",
-        {"records": [{"value": 1, "partition": 0}, {"key": "k", "value": 1, "partition": 1}]},
-        status=207,
+    sent = [{"key": "a", "value": 1}, {"value": 2}, {"key": "b", "value": 3}]
+    (first, refused, last) = rest.post(
+        f"topics/{compacted}/records", {"records": [{**record, "partition": 0} for record in sent]}, status=207
     )["records"]
     assert refused["error"]["code"] == "invalid-records"
     assert "compacted" in refused["error"]["detail"]
-    assert taken["offset"] == 0
+    assert (first["offset"], last["offset"]) == (0, 1)
 
 
 async def test_grpc_says_why(api: Api, compacted: str) -> None:
@@ -225,10 +225,36 @@ async def test_grpc_says_why(api: Api, compacted: str) -> None:
     assert await api.refusal("Records.Produce", request) == ("INVALID_ARGUMENT", "invalid-records")
 
 
-def test_flume_refuses_them(broker: Broker, compacted: str) -> None:
+async def test_requests_of_a_stream_that_are_gathered_do_not_fail_together(api: Api, compacted: str) -> None:
+    call = api.converse("Records.ProduceStream")
+    for key in (b"a", None, b"b", None, b"c"):
+        record = pb.NewRecord(key=key, value=b"v", partition=0)
+        await call.write(pb.ProduceStreamRequest(topic=compacted, records=[record]))
+    await call.done_writing()
+    answers = [answer async for answer in call]
+    assert [list(answer.stored.offsets) or answer.error.code for answer in answers] == [
+        [0],
+        "invalid-records",
+        [1],
+        "invalid-records",
+        [2],
+    ]
+
+
+def test_flume_refuses_them_alone(broker: Broker, compacted: str) -> None:
+    """Also when they come together."""
     with RawFlume(broker.flume_address) as flume:
         assert flume.produce(compacted, b"v")[2] == UNKNOWN
-        assert flume.produce(compacted, b"v", key=b"k")[1:] == (0, NONE)
+        keys = [b"a", b"", b"b"]
+        flume.socket.sendall(
+            b"".join(
+                raw.request(raw.PRODUCE, number, raw.produce(compacted, b"v", key=key, partition=0))
+                for number, key in enumerate(keys)
+            )
+        )
+        answers = dict(flume.receive() for _ in keys)
+    codes = {number: int.from_bytes(answer[-2:], "big") for number, answer in answers.items()}
+    assert codes == {0: NONE, 1: UNKNOWN, 2: NONE}
 
 
 async def test_our_producer_raises_what_kafka_says(broker: Broker, compacted: str) -> None:

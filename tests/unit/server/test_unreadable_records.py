@@ -153,6 +153,24 @@ def test_a_member_of_a_group_can_get_past_them(rest: RestCaller, kafka: Kafka, t
     assert [each["value"] for each in rest.post(f"{member}/poll", wait)["records"]] == ["after"]
 
 
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_member_gets_what_its_other_partitions_have(
+    rest: RestCaller, kafka: Kafka, topic: str, partition: int
+) -> None:
+    kafka.produce(topic, lying(), partition=partition)
+    kafka.produce_values(topic, b"first", b"second", partition=1 - partition)
+    joined = rest.post(f"groups/other-{topic}/members", {"topics": [topic], "reset": "earliest"}, status=201)
+    poll = f"groups/other-{topic}/members/{joined['member_id']}/poll"
+    seen: list[str] = []
+    refusals = 0
+    while len(seen) < 2 or not refusals:
+        answer = rest.call("POST", poll, {"max_wait_ms": 20_000, "limit": 1})
+        refusals += answer.status == 422
+        seen += [each["value"] for each in answer.json.get("records", [])]
+        assert refusals < 100, "it only ever hears of the other partition"
+    assert seen == ["first", "second"]
+
+
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("flushed", [False, True])
 def test_a_time_is_found_in_front_of_them_and_behind(
