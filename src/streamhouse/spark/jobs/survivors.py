@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import CorruptData
+from streamhouse.model.errors import CorruptBatch, CorruptData
 from streamhouse.spark.jobs.failures import spark_errors
 from streamhouse.spark.jobs.key_index import Flags, Integers, KeyEntries, index_segment, latest_among, split_by_key
 from streamhouse.spark.jobs.objects import Objects
@@ -32,6 +32,7 @@ _KEPT = "log int, segment int, kept_count long, blob binary"
 
 # Parts of keys are numbered from 0. Records without one are below: minus one, minus the number of their segment.
 _KEYLESS = -1
+_VERIFY = "see what `streamhouse maintain verify` says"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,13 @@ class _Index:
 
 
 def _index(pointer: KeyPointer) -> pa.RecordBatch:
-    found = index_segment(pointer.objects.open().get(pointer.key), drops_tombstones=pointer.drops_tombstones)
+    try:
+        found = index_segment(pointer.objects.open().get(pointer.key), drops_tombstones=pointer.drops_tombstones)
+    except CorruptBatch as problem:
+        raise CorruptData(f"segment {pointer.key} cannot be compacted: {problem.message}", hint=_VERIFY) from None
     if found.record_count != pointer.record_count:
         raise CorruptData(
-            f"segment {pointer.key} has {found.record_count} records instead of {pointer.record_count}",
-            hint="see what `streamhouse maintain verify` says",
+            f"segment {pointer.key} has {found.record_count} records instead of {pointer.record_count}", hint=_VERIFY
         )
     blobs = {part: entries.to_bytes() for part, entries in split_by_key(found.entries, pointer.parts).items()}
     if len(found.keyless):
