@@ -10,6 +10,7 @@ import pytest
 from behaviour.cluster import agent
 from behaviour.coordinators import acquire_shard, pass_time
 from behaviour.metadata_stores import AGENT, OTHER, TTL_MS, MetadataStoreKind, acquire, make_topic
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
 from streamhouse.model.names import TopicPartition
@@ -301,3 +302,39 @@ async def test_of_many_that_take_over_at_once_none_is_in_the_others_way(
     )
     taken = [lease.partition for leases in granted[: len(asked)] for lease in leases if lease is not None]
     assert sorted(taken) == sorted(partitions)
+
+
+# --- the way to the object store ---
+
+
+async def test_what_an_agent_says_of_its_way_to_the_store_stays_until_it_registers_again(
+    metadata: MetadataStore,
+) -> None:
+    await metadata.register_agent(agent(), 0)
+    for access in (StoreAccess.STALLED, StoreAccess.RECOVERING, StoreAccess.PROVEN, StoreAccess.USUAL):
+        await metadata.say_store_access(AGENT, access)
+        await metadata.heartbeat_agent(AGENT)
+        (row,) = await metadata.list_agents()
+        assert row.store_access is access
+    await metadata.say_store_access(AGENT, StoreAccess.STALLED)
+    await metadata.register_agent(agent(), 0)
+    (row,) = await metadata.list_agents()
+    assert row.store_access is StoreAccess.USUAL
+
+
+async def test_what_an_agent_says_of_the_store_changes_nothing_else(metadata: MetadataStore) -> None:
+    await metadata.register_agent(agent(), 0)
+    await metadata.register_agent(agent(OTHER), 0)
+    await metadata.drain_agent(AGENT)
+    before = await metadata.list_agents()
+    await metadata.say_store_access(AGENT, StoreAccess.STALLED)
+    after = await metadata.list_agents()
+    assert [replace(row, silent_ms=0) for row in after] == [
+        replace(row, silent_ms=0, store_access=StoreAccess.STALLED if row.info.agent_id == AGENT else row.store_access)
+        for row in before
+    ]
+
+
+async def test_nobody_speaks_of_the_store_who_is_not_registered(metadata: MetadataStore) -> None:
+    with pytest.raises(NotFound):
+        await metadata.say_store_access(AGENT, StoreAccess.STALLED)

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from log_parts.engines import FaultyMetadata
 from streamhouse.cluster.assigner import Assigner
 from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.store_watch import StorePatience, StoreWatch
 from streamhouse.cluster.view import ClusterView
 from streamhouse.metadata.cluster import AgentInfo, Placement, Transfer
 from streamhouse.metadata.groups import ShardLease
@@ -16,6 +17,8 @@ from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.store import EpochStart, Lease, MetadataStore
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic, effective_config
+from streamhouse.objects.faulty import FaultyStore
+from streamhouse.objects.memory import MemoryStore
 from streamhouse.testing.clock import MovableClock
 
 TTL_MS = 30_000
@@ -75,6 +78,12 @@ class Partitions:
                 self.handed_over.append(transfer)
         return {item.partition: str(no) for item, no in zip(transfers, results, strict=True) if no is not None}
 
+    async def let_go(self, partitions: Collection[TopicPartition]) -> None:
+        found = [partition for partition in partitions if not self.in_local_wal]
+        await self._store.release_leases(
+            self._agent_id, [self.leases.pop(partition) for partition in found], drained=False
+        )
+
 
 class Shards:
     def __init__(self, store: MetadataStore, agent_id: str) -> None:
@@ -133,8 +142,19 @@ class Agent:
         self.partitions = Partitions(store, about.agent_id)
         self.shards = Shards(store, about.agent_id)
         self.catalog = Catalog(store)
+        self.objects = FaultyStore(cluster.objects, clock)
+        self.overdue_ms = 0
+        self.store_watch = StoreWatch(
+            membership=self.membership,
+            view=self.view,
+            objects=self.objects,
+            overdue_ms=lambda: self.overdue_ms,
+            clock=clock,
+            patience=StorePatience(recovery_ms=TTL_MS),
+        )
         self.assigner = Assigner(
             membership=None if is_observer else self.membership,
+            store_watch=self.store_watch,
             view=self.view,
             transfers=store,
             topics=self.catalog,
@@ -163,6 +183,7 @@ class Cluster:
     def __init__(self, store: FaultyMetadata, clock: MovableClock) -> None:
         self.store = store
         self.clock = clock
+        self.objects = MemoryStore(clock)
         self.agents: list[Agent] = []
 
     async def join(

@@ -233,6 +233,11 @@ class Cluster:
             if agent.running:
                 agent.resume()
         self.start()
+        eventually(
+            lambda: not any(self.store_access().get(name) for name in self.agents),
+            "every agent to have its store as usual",
+            pause=_ASKING_PAUSE,
+        )
         self.wait_led()
 
     @property
@@ -309,6 +314,24 @@ class Cluster:
             )
         except (OSError, Closed):
             return False
+
+    def store_access(self) -> dict[str, str]:
+        """What each agent says of its way to the store; nothing in particular while all is well."""
+        rows = self.storage.query("SELECT agent_id, metadata->>'store_access' FROM agents")
+        return {agent_id: access or "" for agent_id, access in rows}
+
+    def wait_heartbeats(self, count: int) -> None:
+        """Until every agent has sent so many more: it has had time to look around, on any machine."""
+        for _ in range(count):
+            before = dict(self.storage.query("SELECT agent_id, last_heartbeat FROM agents"))
+            eventually(
+                lambda: all(
+                    last > before.get(agent_id, 0)  # noqa: B023
+                    for agent_id, last in self.storage.query("SELECT agent_id, last_heartbeat FROM agents")
+                ),
+                "a heartbeat of every agent",
+                pause=_ASKING_PAUSE,
+            )
 
     def wait_lease_lost(self, agent: Agent) -> None:
         """Until nothing that it held is still its own by the database's clock."""

@@ -30,6 +30,7 @@ from streamhouse.client.address import parse_bootstrap
 from streamhouse.client.peer import Peers, RemotePeer
 from streamhouse.cluster.assigner import Assigner
 from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.store_watch import StorePatience, StoreWatch
 from streamhouse.cluster.view import ClusterView
 from streamhouse.core.groups.classic_messages import ClassicLimits
 from streamhouse.core.groups.consumer_heartbeat import ConsumerLimits
@@ -105,6 +106,7 @@ class Node:
         self._store: MeasuredStore
         self._storage_watch: StorageWatch | None = None
         self._membership: Membership | None = None
+        self._store_watch: StoreWatch | None = None
         self._descriptors: TopicDescriptors
         self._configs: DynamicConfigs
         self._topics: Topics
@@ -212,6 +214,7 @@ class Node:
                 clock=self._clock,
                 heartbeat_ms=settings.heartbeat,
             )
+            self._store_watch = self._make_store_watch(self._membership)
         self._assigner = Assigner(
             membership=self._membership,
             view=self._view,
@@ -221,6 +224,7 @@ class Node:
             shards=self._groups,
             clock=self._clock,
             interval_ms=settings.rebalance,
+            store_watch=self._store_watch,
             nudge=self.doors.nudge,
         )
         await self._configs.refresh()
@@ -336,6 +340,8 @@ class Node:
             await self._configs.joined(row.node_id)
             self._stack.push_async_callback(self._heartbeats.cancel)
             self._heartbeats.keep(self._membership.keep_alive, "heartbeat")
+        if self._store_watch is not None:
+            self._heartbeats.keep(self._store_watch.run, "store")
         self._stack.push_async_callback(self._groups.abort)
         await self._groups.start()
         self._stack.callback(metadata.subscribe(self._assigner.wake))
@@ -343,6 +349,16 @@ class Node:
         self._watching.keep(lambda: self._configs.follow(self.settings.rebalance), "configs")
         self._stack.push_async_callback(self._assigner.stop)
         await self._assigner.start()
+
+    def _make_store_watch(self, membership: Membership) -> StoreWatch:
+        return StoreWatch(
+            membership=membership,
+            view=self._view,
+            objects=self._store,
+            overdue_ms=self.engine.wals.object.overdue_ms,
+            clock=self._clock,
+            patience=StorePatience(recovery_ms=self.settings.lease_ttl),
+        )
 
     def _make_groups(self, agent_id: str, metadata: MetadataStore) -> GroupCoordinator:
         settings = self.settings

@@ -10,16 +10,19 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 from streamhouse.cluster.hand_overs import HandOvers, PartitionHost
 from streamhouse.cluster.membership import Membership
 from streamhouse.cluster.shard_placing import UNTAKEN_MS, ShardHost, ShardPlacing
+from streamhouse.cluster.store_watch import StoreWatch
 from streamhouse.cluster.view import ClusterView
 from streamhouse.core.placement.assignment import Assignment, Candidate
 from streamhouse.core.placement.liveness import next_expiry_ms
 from streamhouse.core.placement.rebalance import plan
+from streamhouse.core.placement.store_access import StoreAccess, StorePlacement
 from streamhouse.metadata.cluster import AgentRow, Change, Placement, ShardPlacement, TransferStore
 from streamhouse.model.errors import StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
@@ -58,10 +61,12 @@ class Assigner:
         shards: ShardHost,
         clock: Clock,
         interval_ms: int,
+        store_watch: StoreWatch | None = None,
         nudge: Callable[[AgentRow], None] = lambda agent: None,
     ) -> None:
         """Without a membership it leads nothing, and only keeps its view of the others up to date. `nudge` tells an
         agent that there is something for it to look at, which it would find anyhow, later."""
+        self._store_watch = store_watch
         self._membership = membership
         self._view = view
         self._transfers = transfers
@@ -215,10 +220,7 @@ class Assigner:
         if self._membership is None:
             return
         await self._show_life()
-        assignment = Assignment(
-            Candidate(agent_id=agent.info.agent_id, zone=agent.info.zone, agent_group=agent.info.agent_group)
-            for agent in self._view.live
-        )
+        assignment = Assignment(_candidate(agent) for agent in self._view.live)
         # What is quickly done and waited for by many comes first, and what may take its time last.
         steps: tuple[Callable[[], Awaitable[None]], ...] = (
             lambda: self._shard_placing.place(assignment, self._view.shards),
@@ -247,6 +249,7 @@ class Assigner:
         return any(agent.info.agent_id == self._agent_id for agent in self._view.live)
 
     async def _place_partitions(self, assignment: Assignment) -> None:
+        by_store = StorePlacement((_candidate(agent), agent.store_access) for agent in self._view.live)
         wanted: dict[TopicPartition, Topic] = {}
         desired: dict[TopicPartition, str | None] = {}
         configs: dict[UUID, Mapping[str, str]] = {}
@@ -258,13 +261,18 @@ class Assigner:
                 configs[topic.topic_id] = self._topics.config_of(topic)
             config = configs[topic.topic_id]
             wanted[partition] = topic
-            desired[partition] = assignment.desired_owner(
-                topic.name,
-                partition.partition,
+            choose = partial(
+                Assignment.desired_owner,
+                topic=topic.name,
+                partition=partition.partition,
                 agent_group=config["streamhouse.agent.group"],
                 zone=config["streamhouse.zone"],
                 pinned_to=placement.pinned_to,
             )
+            desired[partition] = owner = choose(assignment)
+            if config["streamhouse.durability"] == "object":
+                holder = placement.agent_id if placement.lease_left_ms > 0 else ""
+                desired[partition] = by_store.owner(owner, holder, choose)
         placements = self._view.placements.values()
         steps = plan(
             self._agent_id,
@@ -273,12 +281,20 @@ class Assigner:
             {placement.partition: placement.agent_id for placement in placements if placement.lease_left_ms > 0},
             {placement.partition: placement.wal_agent_id for placement in placements if placement.wal_agent_id},
         )
+        is_stalled = by_store.access(self._agent_id) is StoreAccess.STALLED
+        if is_stalled:
+            await self._let_go([key for key, owner in steps.hand_over if by_store.access(owner) is StoreAccess.PROVEN])
         if steps.acquire:
             await self._partitions.lead(
                 {partition: wanted[partition] for partition in steps.acquire}, self._handed_over(steps.acquire)
             )
             self.hand_overs.taken_up(self._partitions.held)
-        await self.hand_overs.begin(steps.hand_over)
+        # A hand-over would wait for what cannot be stored.
+        await self.hand_overs.begin(() if is_stalled else steps.hand_over)
+
+    async def _let_go(self, partitions: Sequence[TopicPartition]) -> None:
+        if partitions and self._store_watch is not None and not await self._store_watch.is_reached_again():
+            await self._partitions.let_go(partitions)
 
     def _handed_over(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The epochs of those whose leases a transfer to this process has made ours.
@@ -298,3 +314,7 @@ class Assigner:
         agent = self._view.agents.get(agent_id)
         if agent is not None:
             self._nudge(agent)
+
+
+def _candidate(agent: AgentRow) -> Candidate:
+    return Candidate(agent_id=agent.info.agent_id, zone=agent.info.zone, agent_group=agent.info.agent_group)

@@ -33,6 +33,9 @@ class PartitionHost(Protocol):
     async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> Mapping[TopicPartition, str]:
         """Why, for those that are still led here."""
 
+    async def let_go(self, partitions: Collection[TopicPartition]) -> None:
+        """Give up what cannot be made durable here, as it is."""
+
 
 class HandOvers:
     def __init__(

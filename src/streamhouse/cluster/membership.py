@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, AgentStore
 from streamhouse.model.errors import Unavailable
 from streamhouse.runtime.clock import Clock
@@ -50,6 +51,9 @@ class Membership:
         """Ask the others to take over everything."""
         self._is_draining = True
         await self._store.drain_agent(self.info.agent_id)
+
+    async def say_store_access(self, access: StoreAccess) -> None:
+        await self._store.say_store_access(self.info.agent_id, access)
 
     async def deregister(self) -> None:
         try:

@@ -33,6 +33,7 @@ SEGMENTS_PREFIX = "segments/"
 WAL_PREFIX = "wal/"
 STAGING_PREFIX = "staging/"
 TOPICS_PREFIX = "topics/"
+PROBE_PREFIX = "probe/"
 
 
 class SegmentKey(NamedTuple):
@@ -99,6 +100,11 @@ def wal_object_key(agent_id: str, sealed_at_ms: int, unique: UUID) -> str:
     """A key of its own for every object. The epochs are inside, one for each range; `unique` keeps a deposed process
     with the same agent id off its successor's keys."""
     return f"{WAL_PREFIX}{agent_id}/{sealed_at_ms:015d}-{unique.hex}.shwo"
+
+
+def probe_key(agent_id: str) -> str:
+    """What an agent writes to find out whether it can; there is no more than one of each."""
+    return f"{PROBE_PREFIX}{agent_id}"
 
 
 def parse_wal_object_key(key: str) -> WalObjectKey | None:

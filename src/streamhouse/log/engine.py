@@ -280,6 +280,26 @@ class LogEngine:
         """Give partitions to those that accepted them. Returned is why, for those that did not go."""
         return await self._handing_over.hand_over(transfers, timeout_ms)
 
+    async def let_go(self, partitions: Collection[TopicPartition]) -> None:
+        """Give up partitions of which nothing can be made durable here, as they are, so that whoever can takes them.
+        What was acknowledged is in the object store; of the rest nobody knows, and that is what producers hear."""
+        found = [self.leadership.leaders[partition] for partition in partitions if partition in self.leadership.leaders]
+        leaders = [leader for leader in found if not leader.is_local]
+        if not leaders:
+            return
+        try:
+            await self.leadership.release(leaders, drained=False)
+        except BaseException:
+            for leader in leaders:
+                self.leadership.doubt(leader)
+            raise
+        for leader in leaders:
+            name = f"{leader.topic}/{leader.partition.partition}"
+            self.leadership.depose(
+                leader, NotLeader(f"{name} was given up: this agent does not reach the object store")
+            )
+        _log.warning("gave up %d partitions, for another agent reaches the object store", len(leaders))
+
     def reconfigure(self, topic: Topic) -> None:
         self.leadership.reconfigure(topic)
         for leader in self.leadership.leaders_of(topic):

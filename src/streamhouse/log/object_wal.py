@@ -24,6 +24,8 @@ from streamhouse.runtime.measures import stopwatch_s
 from streamhouse.runtime.tasks import TaskGroup
 
 _log = logging.getLogger(__name__)
+_SLOW_BYTES_PER_MS = 2 * 2**20 // 1_000
+"""At least so much is expected of the way to the store."""
 
 
 class ObjectWal:
@@ -59,6 +61,7 @@ class ObjectWal:
         self._gathered: deque[Gathering] = deque()
         """Oldest first; all but the last are as large as an object gets, and wait for those in flight."""
         self._in_flight: deque[SealedObject] = deque()
+        self._stored_at_ms = clock.monotonic_ms()
         self._sealed_at_ms = clock.monotonic_ms() - busy_window_ms
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at_ms = 0
@@ -85,6 +88,15 @@ class ObjectWal:
                 for sealed in self._in_flight
             ),
         )
+
+    def overdue_ms(self) -> int:
+        """For how long nothing has been stored although there was something to store; what its size explains is not
+        counted."""
+        for sealed in self._in_flight:
+            if sealed.is_wanted and not sealed.is_finished:
+                waiting_ms = self._clock.monotonic_ms() - max(sealed.sealed_at_ms, self._stored_at_ms)
+                return max(0, waiting_ms - sealed.encoded.size_bytes // _SLOW_BYTES_PER_MS)
+        return 0
 
     def check_writable(self) -> None:
         if self._closed:
@@ -182,6 +194,7 @@ class ObjectWal:
     async def _upload(self, sealed: SealedObject) -> None:
         try:
             await self._writer.upload(sealed)
+            self._stored_at_ms = self._clock.monotonic_ms()
         except Exception as problem:
             _log.exception("WAL object %s cannot be stored", sealed.key)
             self.measures.failures += 1

@@ -25,14 +25,25 @@ class SealedObject:
 
     `is_finished` says that its upload has ended, well or with `problem`."""
 
-    __slots__ = ("commit_id", "encoded", "handed_over_s", "is_finished", "key", "named_at_ms", "problem", "runs")
+    __slots__ = (
+        "commit_id",
+        "encoded",
+        "handed_over_s",
+        "is_finished",
+        "key",
+        "named_at_ms",
+        "problem",
+        "runs",
+        "sealed_at_ms",
+    )
 
-    def __init__(self, runs: Sequence[OwnedRun], commit_id: UUID) -> None:
+    def __init__(self, runs: Sequence[OwnedRun], commit_id: UUID, sealed_at_ms: int) -> None:
         self.runs = runs
         self.encoded: EncodedWalObject = encode_wal_object(
             [BatchRun(run.partition, run.epoch, run.base_offset, run.end_offset, run.batches) for run in runs]
         )
         self.commit_id = commit_id
+        self.sealed_at_ms = sealed_at_ms
         self.key = ""
         self.named_at_ms = 0
         self.handed_over_s = 0.0
@@ -63,7 +74,7 @@ class WalObjectWriter:
         self.keys_under_way: set[str] = set()
 
     def seal(self, runs: Sequence[OwnedRun]) -> SealedObject:
-        sealed = SealedObject(runs, new_uuid())
+        sealed = SealedObject(runs, new_uuid(), self._clock.monotonic_ms())
         self._name(sealed)
         return sealed
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Protocol
 from uuid import UUID
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.model.names import TopicPartition
 
@@ -26,7 +27,8 @@ class AgentInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
     """A registered agent. `silent_ms`: how long ago its last heartbeat was, by the database's clock. `is_found_dead`:
-    another agent took over a lease that it had let run out in silence, and there was no heartbeat since."""
+    another agent took over a lease that it had let run out in silence, and there was no heartbeat since.
+    `store_access`: what it says of its way to the object store."""
 
     info: AgentInfo
     node_id: int
@@ -34,6 +36,7 @@ class AgentRow:
     silent_ms: int
     is_draining: bool
     is_found_dead: bool = False
+    store_access: StoreAccess = StoreAccess.USUAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,9 @@ class AgentStore(Protocol):
 
     async def drain_agent(self, agent_id: str) -> None:
         """It is to lead nothing any more, until it registers again; NotFound if it is not registered."""
+
+    async def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
+        """Until it says otherwise or registers again; NotFound if it is not registered."""
 
     async def deregister_agent(self, agent_id: str) -> None:
         """Remove it; its node id stays its own. Nothing happens if it is not there."""

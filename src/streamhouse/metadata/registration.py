@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.checks import check_text
 from streamhouse.metadata.cluster import AgentInfo
 from streamhouse.model.errors import AlreadyExists, InvalidInput
 
 _MAX_NODE_ID = 2**31 - 1
 _MAX_PORT = 65_535
+_KNOWN_ACCESS = {access.value: access for access in StoreAccess}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +22,17 @@ class AgentDetails:
     node_id: int
     kafka_address: str
     is_draining: bool
+    store_access: StoreAccess = StoreAccess.USUAL
 
     def to_json(self) -> str:
-        return json.dumps({"node_id": self.node_id, "kafka_address": self.kafka_address, "draining": self.is_draining})
+        return json.dumps(
+            {
+                "node_id": self.node_id,
+                "kafka_address": self.kafka_address,
+                "draining": self.is_draining,
+                "store_access": self.store_access.value,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> AgentDetails:
@@ -37,6 +47,7 @@ class AgentDetails:
             node_id=node_id if type(node_id) is int and 0 <= node_id <= _MAX_NODE_ID else 0,
             kafka_address=kafka_address if isinstance(kafka_address, str) and _is_address(kafka_address) else "",
             is_draining=found.get("draining") is True,
+            store_access=_KNOWN_ACCESS.get(str(found.get("store_access")), StoreAccess.USUAL),
         )
 
 

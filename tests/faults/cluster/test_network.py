@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from kafka.protocol.producer import ProduceResponse
 
+from faults.cluster.conftest import PARTITIONS
 from faults.cluster.values import NOT_LEADER, produce, read_from_leader
 from faults.workload import Workload, create_topic
 from node.cluster import Cluster, Cut
 from node.network import Way
 from node.raw import PRODUCE_VERSION, RawConnection, build_batch, produce_request
 from node.wait import eventually
+from services.seaweed import S3Bucket
 
 REQUEST_TIMED_OUT = 7
 LARGEST_SEGMENT_SECONDS = 60
+DEFAULT_TIMINGS = (
+    "--lease-ttl", "30s", "--lease-renewal", "10s", "--heartbeat", "15s", "--liveness", "60s", "--rebalance", "30s",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("how", list(Cut), ids=lambda how: how.name.lower())
@@ -93,6 +100,72 @@ def test_connections_to_the_store_that_died_without_a_word_are_left_behind(
             workload.settle()
     assert workload.slowest_seconds < LARGEST_SEGMENT_SECONDS / 2
     assert {lease.partition: lease.epoch for lease in cluster.leases(workload.topic)} == before
+    workload.assert_holds()
+
+
+@pytest.mark.parametrize("how", list(Cut), ids=lambda how: how.name.lower())
+@pytest.mark.parametrize("durability", ["object"])
+def test_an_agent_without_its_store_gives_its_partitions_to_those_that_have_it(
+    cluster: Cluster, workload: Workload, how: Cut
+) -> None:
+    """Though it renews its leases all along. What it had not made durable is sent again, and stored once."""
+    victim = cluster.leader_of(workload.topic, 0)
+    mine = {lease.partition for lease in cluster.led_by(victim, workload.topic)}
+    with workload.tail():
+        workload.send_in_flight(300, acknowledged=30)
+        victim.cut(Way.STORE, how)
+        workload.send(100)
+        workload.settle()
+        assert not mine & {lease.partition for lease in cluster.led_by(victim, workload.topic)}
+        workload.send(100)
+        workload.settle()
+    assert workload.slowest_seconds < LARGEST_SEGMENT_SECONDS / 2
+    victim.mend()
+    eventually(
+        lambda: mine <= {lease.partition for lease in cluster.led_by(victim, workload.topic)},
+        "everything to be where it was",
+    )
+    workload.assert_holds()
+
+
+def test_with_default_timings_nobody_waits_for_a_lease_to_run_out(
+    tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket
+) -> None:
+    with Cluster(3, tmp_path, postgres_dsn, s3_bucket, *DEFAULT_TIMINGS, durability="object") as cluster:
+        workload = Workload(cluster.bootstrap, cluster.new_topic(), partitions=PARTITIONS)
+        workload.create_topic()
+        cluster.wait_led(workload.topic)
+        workload.send_in_flight(300, acknowledged=30)
+        victim = cluster.leader_of(workload.topic, 0)
+        victim.cut(Way.STORE, Cut.SILENT)
+        workload.send(100)
+        workload.settle()
+        assert workload.slowest_seconds < 30, "the leases of the agent without a store would have run out by then"
+        victim.mend()
+        workload.assert_holds()
+        cluster.assert_sound()
+
+
+@pytest.mark.parametrize("durability", ["object"])
+def test_while_nobody_has_the_store_nobody_moves(cluster: Cluster, workload: Workload) -> None:
+    before = {lease.partition: (lease.agent, lease.epoch) for lease in cluster.leases(workload.topic)}
+    with workload.tail():
+        workload.send_in_flight(300, acknowledged=30)
+        for agent in cluster.agents.values():
+            agent.cut(Way.STORE)
+        workload.send(100)
+        leading = {agent for agent, _ in before.values()}
+        eventually(
+            lambda: all(cluster.store_access()[name] == "stalled" for name in leading),
+            "all that lead to say that they are stalled",
+            pause=0.1,
+        )
+        cluster.wait_heartbeats(3)
+        after = {lease.partition: (lease.agent, lease.epoch) for lease in cluster.leases(workload.topic)}
+        for agent in cluster.agents.values():
+            agent.mend()
+        workload.settle()
+    assert after == before
     workload.assert_holds()
 
 

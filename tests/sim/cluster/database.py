@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferEvent, TransferState
 from streamhouse.metadata.checks import check_growth
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change, Placement, Transfer
@@ -59,6 +60,7 @@ class _AgentRecord:
     heard_at_ms: int
     is_draining: bool = False
     final_heard_at_ms: int = -1
+    store_access: StoreAccess = StoreAccess.USUAL
 
 
 class Database:
@@ -240,6 +242,12 @@ class Database:
         self._agents[agent_id].is_draining = True
         self._report(Change.AGENTS)
 
+    def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
+        if agent_id not in self._agents:
+            raise NotFound(f"no agent {agent_id!r}")
+        self._agents[agent_id].store_access = access
+        self._report(Change.AGENTS)
+
     def deregister_agent(self, agent_id: str) -> None:
         self._agents.pop(agent_id, None)
         self._report(Change.AGENTS)
@@ -374,6 +382,7 @@ class Database:
             silent_ms=max(0, self._now_ms() - agent.heard_at_ms),
             is_draining=agent.is_draining,
             is_found_dead=agent.heard_at_ms == agent.final_heard_at_ms,
+            store_access=agent.store_access,
         )
 
     def _begin(

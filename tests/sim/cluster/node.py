@@ -13,6 +13,7 @@ from sim.cluster.services import BucketClient, DatabaseClient
 from streamhouse.broker.fetch import Fetcher, PartitionRead
 from streamhouse.cluster.assigner import Assigner
 from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.store_watch import StorePatience, StoreWatch
 from streamhouse.cluster.view import ClusterView
 from streamhouse.format.batch import check_produced
 from streamhouse.log.engine import LogEngine
@@ -34,6 +35,9 @@ SETTINGS = Settings(
     rebalance=1_300,
     segment_age=1_000,
     shutdown_timeout=5_000,
+)
+STORE_PATIENCE = StorePatience(
+    look_ms=50, last_probe_ms=50, suspect_ms=150, stalled_ms=400, probe_ms=300, again_ms=200, recovery_ms=1_000
 )
 _FETCH_BYTES = 4_096
 
@@ -155,15 +159,25 @@ class Node:
             clock=clock,
             heartbeat_ms=SETTINGS.heartbeat,
         )
+        view = ClusterView(
+            self.database,  # type: ignore[arg-type]
+            clock,
+            agent_id=agent_id,
+            liveness_ms=SETTINGS.liveness,
+            lease_ttl_ms=SETTINGS.lease_ttl,
+        )
+        self._store_watch = StoreWatch(
+            membership=self._membership,
+            view=view,
+            objects=bucket,  # type: ignore[arg-type]
+            overdue_ms=self.engine.wals.object.overdue_ms,
+            clock=clock,
+            patience=STORE_PATIENCE,
+        )
         self._assigner = Assigner(
             membership=self._membership,
-            view=ClusterView(
-                self.database,  # type: ignore[arg-type]
-                clock,
-                agent_id=agent_id,
-                liveness_ms=SETTINGS.liveness,
-                lease_ttl_ms=SETTINGS.lease_ttl,
-            ),
+            view=view,
+            store_watch=self._store_watch,
             transfers=self.database,  # type: ignore[arg-type]
             topics=self._topics,
             partitions=self.engine,
@@ -184,6 +198,7 @@ class Node:
         await self.engine.start(self._topics)
         await self._membership.register()
         self._heartbeats.start(self._membership.keep_alive(), "heartbeat")
+        self._heartbeats.start(self._store_watch.run(), "store")
         self.database.subscribe(self._assigner.wake)
         await self._assigner.start()
         self.is_serving = True

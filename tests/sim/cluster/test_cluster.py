@@ -5,21 +5,28 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from faults.sweep import sweep_seed, sweep_size
+from sim.cluster import simulation
+from sim.cluster.schedule import AGENTS, Fault, Schedule, draw
 from sim.cluster.simulation import Outcome, Simulation, Violation
 from streamhouse.log import leadership as log_leadership
+from streamhouse.log.engine import LogEngine
 from streamhouse.log.wal_object_writer import SealedObject, WalObjectWriter
 from streamhouse.metadata import leadership, wal_commits
+from streamhouse.model.names import TopicPartition
 
 SHARDS = 4
 SEEDS = 200
 SEEDS_TO_FIND_A_BUG = 150
+SEEDS_TO_GIVE_AWAY = 30
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +59,27 @@ def test_no_storm_loses_repeats_or_reorders_anything(shard: int) -> None:
 def test_a_seed_gives_the_same_schedule_down_to_the_last_step() -> None:
     first, again = run([11, 12, 13]), run([11, 12, 13])
     assert first == again
+
+
+def bucket_out_of_reach(seed: int) -> Schedule:
+    """Each agent in turn has no way to the bucket, for as long as it takes the others to notice."""
+    cuts = [Fault(0.6 + 1.6 * turn, "cut from bucket", agent_id, 1.5) for turn, agent_id in enumerate(AGENTS)]
+    return replace(draw(seed), faults=tuple(cuts))
+
+
+def test_partitions_go_from_who_cannot_store_to_who_can_and_nothing_is_lost() -> None:
+    given = Counter[int]()
+    let_go = LogEngine.let_go
+
+    async def count(engine: LogEngine, partitions: Collection[TopicPartition]) -> None:
+        before = len(engine.leadership.leaders)
+        await let_go(engine, partitions)
+        given[seed] += before - len(engine.leadership.leaders)
+
+    with patch.object(simulation, "draw", bucket_out_of_reach), patch.object(LogEngine, "let_go", count):
+        for seed in range(SEEDS_TO_GIVE_AWAY):
+            Simulation(seed).run()
+    assert sum(count > 0 for count in given.values()) > SEEDS_TO_GIVE_AWAY // 2
 
 
 # --- rules taken out ---

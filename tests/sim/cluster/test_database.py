@@ -15,6 +15,7 @@ import pytest
 from faults.sweep import sweep_seed
 from services.clock import ManualClock
 from sim.cluster.database import Database
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, Transfer
 from streamhouse.metadata.sqlite.database import Database as SqliteDatabase
 from streamhouse.metadata.sqlite.store import SqliteMetadataStore
@@ -205,8 +206,11 @@ class Driver:
     async def _agent(self) -> None:
         agent_id = self._random.choice(AGENTS)
         info = AgentInfo(agent_id=agent_id, address="", kafka_address="k:1", zone="", agent_group="default")
-        call = self._random.choice(("register_agent", "heartbeat_agent", "drain_agent", "deregister_agent"))
-        await self._both(call, *((info, 0) if call == "register_agent" else (agent_id,)))
+        call = self._random.choice(
+            ("register_agent", "heartbeat_agent", "drain_agent", "say_store_access", "deregister_agent")
+        )
+        more = {"say_store_access": (self._random.choice(list(StoreAccess)),)}.get(call, ())
+        await self._both(call, *((info, 0) if call == "register_agent" else (agent_id, *more)))
 
     async def _operate(self) -> None:
         partition = self._random.choice(self._partitions)

@@ -59,6 +59,53 @@ async def test_nothing_is_committed_before_the_object_store_has_it() -> None:
         await bench.until_durable(owner)
 
 
+# --- being late ---
+
+
+async def test_what_is_stored_in_time_is_never_overdue() -> None:
+    async with stepped() as (bench, clock):
+        owner = bench.owner()
+        assert bench.wal.overdue_ms() == 0
+        owner.append(bench.wal)
+        await clock.pass_time(10_000)
+        assert (owner.heard, bench.wal.overdue_ms()) == ([1], 0)
+
+
+async def test_what_is_not_stored_is_overdue_until_something_is() -> None:
+    async with stepped() as (bench, clock):
+        owner = bench.owner()
+        bench.objects.fail(Operation.CREATE, times=None)
+        owner.append(bench.wal)
+        await clock.pass_time(4_010)
+        assert bench.wal.overdue_ms() == 4_000
+
+        bench.objects.heal()
+        await clock.pass_time(10_000)
+
+        assert (owner.durable_end, bench.wal.overdue_ms()) == (1, 0)
+
+
+async def test_a_large_object_has_the_time_that_it_takes() -> None:
+    async with stepped() as (bench, clock):
+        owner = bench.owner()
+        bench.objects.fail(Operation.CREATE, times=None)
+        owner.append(bench.wal, 2 * 2**20)
+        await clock.pass_time(1_000)
+        assert bench.wal.overdue_ms() == 0
+        await clock.pass_time(2_000)
+        assert 1_900 <= bench.wal.overdue_ms() <= 2_000
+
+
+async def test_what_nobody_wants_any_more_is_not_overdue() -> None:
+    async with stepped() as (bench, clock):
+        owner = bench.owner()
+        bench.objects.fail(Operation.CREATE, times=None)
+        owner.append(bench.wal)
+        await clock.pass_time(4_000)
+        bench.wal.forget(owner)
+        assert bench.wal.overdue_ms() == 0
+
+
 # --- the window ---
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, AgentRow
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.registration import AgentDetails, check_agent, choose_node_id
@@ -76,13 +77,19 @@ class PostgresAgents:
         return await self._database.transact(work)
 
     async def drain_agent(self, agent_id: str) -> None:
+        await self._change(agent_id, lambda details: replace(details, is_draining=True))
+
+    async def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
+        await self._change(agent_id, lambda details: replace(details, store_access=access))
+
+    async def _change(self, agent_id: str, change: Callable[[AgentDetails], AgentDetails]) -> None:
         async def work(connection: Connection) -> None:
             metadata = await connection.fetchval(
                 "SELECT metadata FROM agents WHERE agent_id = $1 FOR NO KEY UPDATE", agent_id
             )
             if metadata is None:
                 raise NotFound(f"no agent {agent_id!r}")
-            details = replace(AgentDetails.from_json(metadata), is_draining=True)
+            details = change(AgentDetails.from_json(metadata))
             await connection.execute("UPDATE agents SET metadata = $2 WHERE agent_id = $1", agent_id, details.to_json())
 
         await self._database.transact(work)
@@ -125,4 +132,5 @@ def _to_agent(row: Any) -> AgentRow:
         silent_ms=row["silent_ms"],
         is_draining=details.is_draining,
         is_found_dead=row["is_found_dead"],
+        store_access=details.store_access,
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change
 from streamhouse.metadata.registration import AgentDetails, check_agent, choose_node_id
 from streamhouse.metadata.sqlite.database import Database
@@ -74,11 +75,17 @@ class SqliteAgents:
         return await self._database.read(work)
 
     async def drain_agent(self, agent_id: str) -> None:
+        await self._change(agent_id, lambda details: replace(details, is_draining=True))
+
+    async def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
+        await self._change(agent_id, lambda details: replace(details, store_access=access))
+
+    async def _change(self, agent_id: str, change: Callable[[AgentDetails], AgentDetails]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             row = connection.execute("SELECT metadata FROM agents WHERE agent_id = ?", (agent_id,)).fetchone()
             if row is None:
                 raise NotFound(f"no agent {agent_id!r}")
-            details = replace(AgentDetails.from_json(row[0]), is_draining=True)
+            details = change(AgentDetails.from_json(row[0]))
             connection.execute("UPDATE agents SET metadata = ? WHERE agent_id = ?", (details.to_json(), agent_id))
 
         await self._database.write(work, Change.AGENTS)
@@ -121,4 +128,5 @@ def _to_agent(row: tuple[str, str, str, str, int, int, str, int], now_ms: int) -
         silent_ms=max(0, now_ms - last_heartbeat),
         is_draining=details.is_draining,
         is_found_dead=bool(is_found_dead),
+        store_access=details.store_access,
     )

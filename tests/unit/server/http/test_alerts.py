@@ -10,6 +10,7 @@ import pytest
 
 from streamhouse.cluster.state import ClusterState
 from streamhouse.core.placement.shards import SHARD_COUNT
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.log.budget import ByteBudget
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Placement, ShardPlacement, Transfer
@@ -69,6 +70,15 @@ def test_a_silent_agent_is_named() -> None:
     assert (alert.severity, alert.code) == ("warning", "agents_silent")
     assert "1 of 2 agents" in alert.text
     assert alert.text.endswith(": b.")
+
+
+def test_an_agent_that_does_not_reach_the_store_is_named() -> None:
+    stalled = replace(agent("b"), store_access=StoreAccess.STALLED)
+    (alert,) = alerts_of(replace(CLUSTER, agents=[agent("a"), stalled]), WELL)
+    assert (alert.severity, alert.code) == ("critical", "agents_without_object_store")
+    assert alert.text.endswith(": b.")
+    silent = replace(stalled, silent_ms=LIVENESS_MS)
+    assert codes(alerts_of(replace(CLUSTER, agents=[agent("a"), silent]), WELL)) == [("warning", "agents_silent")]
 
 
 def test_a_cluster_without_a_live_agent_is_down() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from streamhouse.cluster.state import AgentState, ClusterState, name_of, waits_for
 from streamhouse.core.placement.shards import SHARD_COUNT
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.log.budget import ByteBudget
 from streamhouse.wire.http.rest.console import Alert
 
@@ -50,6 +51,16 @@ def _of_agents(cluster: ClusterState) -> Iterator[Alert]:
             text=f"{len(silent)} of {len(states)} agents sent no heartbeat for too long: {_some(silent)}.",
             what_to_do="Look whether the process runs and reaches the metadata store. Others lead what it led, except "
             "where its own disk may hold acknowledged records.",
+        )
+
+    stalled = [agent.info.agent_id for agent in cluster.agents if agent.store_access is StoreAccess.STALLED]
+    if stalled := [agent_id for agent_id in stalled if states[agent_id] is not AgentState.SILENT]:
+        yield Alert(
+            severity="critical",
+            code="agents_without_object_store",
+            text=f"{len(stalled)} of {len(states)} agents do not reach the object store: {_some(stalled)}.",
+            what_to_do="Look into the way from there to the object store. Agents that reach it lead partitions with "
+            "durability=object instead; those with durability=wal go on until the buffers are full.",
         )
 
 
