@@ -128,6 +128,25 @@ def test_an_agent_without_its_store_gives_its_partitions_to_those_that_have_it(
     workload.assert_holds()
 
 
+def test_connections_to_the_database_that_died_without_a_word_are_left_behind(
+    tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket
+) -> None:
+    with Cluster(2, tmp_path, postgres_dsn, s3_bucket, *DEFAULT_TIMINGS, durability="object") as cluster:
+        workload = Workload(cluster.bootstrap, cluster.new_topic(), partitions=PARTITIONS)
+        workload.create_topic()
+        cluster.wait_led(workload.topic)
+        before = cluster.leases(workload.topic)
+        for _ in range(2):
+            workload.send_in_flight(300, acknowledged=30)
+            for agent in cluster.agents.values():
+                agent.hold(Way.DATABASE)
+            workload.send(100)
+            workload.settle()
+        assert workload.slowest_seconds < 20, "one dead connection was waited for after the other"
+        assert cluster.leases(workload.topic) == before
+        workload.assert_holds()
+
+
 def test_with_default_timings_nobody_waits_for_a_lease_to_run_out(
     tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from urllib.parse import urlsplit
 
@@ -24,6 +26,7 @@ from behaviour.metadata_stores import (
 from services.postgres import PASSWORD, OwnPostgresServer
 from services.proxy import Proxy, proxy_before
 from streamhouse.metadata.postgres import database as postgres_database
+from streamhouse.metadata.postgres import silence
 from streamhouse.metadata.postgres.store import PostgresMetadataStore
 from streamhouse.model.errors import InvalidConfig, MetadataUnavailable, StaleEpoch, StreamHouseError
 
@@ -54,6 +57,39 @@ async def test_a_commit_whose_answer_never_came_is_looked_up_and_stands_once(pos
         assert proxy.losses == 1
         await assert_committed_once(PostgresKind(postgres_dsn), commit.segment.object_key)
         await store.close()
+
+
+@pytest.mark.parametrize("hold", [Proxy.hold, Proxy.hold_answers], ids=["nothing flows", "no answers come"])
+async def test_connections_that_died_without_a_word_are_replaced_and_a_commit_stands_once(
+    postgres_dsn: str, hold: Callable[[Proxy], None]
+) -> None:
+    """All that the pool keeps are dead; what would have to time out one after the other is left behind at once."""
+    async with proxy_to(postgres_dsn) as proxy:
+        store = await PostgresMetadataStore.open(proxy.before(postgres_dsn))
+        (partition,) = await make_topic(store)
+        commit = segment_commit(await acquire(store, partition), 0, 10)
+        await asyncio.gather(*(store.list_agents() for _ in range(4)))
+        hold(proxy)
+        begun = time.monotonic()
+        assert await store.commit_segments([commit]) == [None]
+        await asyncio.gather(*(store.list_agents() for _ in range(4)))
+        assert time.monotonic() - begun < 2 * postgres_database._COMMAND_SECONDS
+        await assert_committed_once(PostgresKind(postgres_dsn), commit.segment.object_key)
+        await store.close()
+
+
+async def test_a_statement_that_takes_its_time_is_waited_for(postgres_dsn: str) -> None:
+    """The server says that it is at it, and is asked at least twice."""
+    database = await postgres_database.Database.open(postgres_dsn)
+    runs = []
+
+    async def work(connection: postgres_database.Connection) -> None:
+        runs.append(connection.get_server_pid())
+        await connection.execute("SELECT pg_sleep($1)", silence._SUSPICIOUS_SECONDS + 2 * silence._AGAIN_MS / 1000)
+
+    await database.transact(work)
+    assert len(runs) == 1
+    await database.close()
 
 
 async def test_a_commit_that_lost_both_its_answers_stands_once_when_the_caller_tries_again(postgres_dsn: str) -> None:

@@ -16,6 +16,7 @@ import asyncpg
 from asyncpg import exceptions as pg
 
 from streamhouse.metadata.migrations import Migration, due_migrations, load_migrations
+from streamhouse.metadata.postgres.silence import SilenceWatch
 from streamhouse.model.errors import CorruptData, InvalidConfig, InvalidInput, MetadataUnavailable
 
 T = TypeVar("T")
@@ -85,10 +86,11 @@ _END_STALLED = """
 
 
 class Database:
-    def __init__(self, pool: Any, urgent: Any) -> None:
+    def __init__(self, pool: Any, urgent: Any, dsn: str) -> None:
         """`urgent` is a pool for what must not wait until others are done."""
         self._pool = pool
         self._urgent = urgent
+        self._silence = SilenceWatch(partial(connect, dsn), self._replace_connections)
 
     @classmethod
     async def open(cls, dsn: str) -> Database:
@@ -109,7 +111,7 @@ class Database:
             raise InvalidConfig(
                 "the PostgreSQL URL is not usable", hint="write postgresql://user:password@host:port/database"
             ) from None
-        database = cls(pool, urgent)
+        database = cls(pool, urgent, dsn)
         try:
             await database._migrate()
         except BaseException:
@@ -146,28 +148,38 @@ class Database:
             await connection.execute(_END_STALLED, _APPLICATION)
 
     async def close(self) -> None:
+        await self._silence.close()
         for pool in (self._urgent, self._pool):
             try:
                 await asyncio.wait_for(pool.close(), _CONNECT_SECONDS)
             except (TimeoutError, *_LOST):
                 pool.terminate()
 
+    async def _replace_connections(self) -> None:
+        """Each when it is next needed."""
+        for pool in (self._urgent, self._pool):
+            await pool.expire_connections()
+
     async def _transact_once(self, pool: Any, work: Work[T]) -> T:
         async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:
-            transaction = connection.transaction(isolation="read_committed")
-            try:
-                await transaction.start()
-                result = await work(connection)
-                await transaction.commit()
-            except (asyncio.CancelledError, *_LOST):
-                # A rollback would wait for a server that may not answer; without us it rolls back by itself. If the
-                # pool has noticed before us, there is nothing left to end, and what happened first is what to tell.
-                with suppress(pg.InterfaceError):
-                    connection.terminate()
-                raise
-            except BaseException:
-                await transaction.rollback()
-                raise
+            with self._silence.over(connection):
+                return await self._transact_on(connection, work)
+
+    async def _transact_on(self, connection: Connection, work: Work[T]) -> T:
+        transaction = connection.transaction(isolation="read_committed")
+        try:
+            await transaction.start()
+            result = await work(connection)
+            await transaction.commit()
+        except (asyncio.CancelledError, *_LOST):
+            # A rollback would wait for a server that may not answer; without us it rolls back by itself. If the
+            # pool has noticed before us, there is nothing left to end, and what happened first is what to tell.
+            with suppress(pg.InterfaceError):
+                connection.terminate()
+            raise
+        except BaseException:
+            await transaction.rollback()
+            raise
         return result
 
     async def _migrate(self) -> None:
