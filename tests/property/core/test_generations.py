@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -99,6 +101,37 @@ class Partition:
             if log[offset].value is not None or log[offset].key in older
         }
 
+    def begin_plan(self, runs: list[list[FoundSegment]], *, compacts: bool) -> Plan:
+        self.generation += 1
+        plan = Plan(self.generation, self.log_start, runs, self.compacted() if compacts else self.log())
+        self.plans.append(plan)
+        return plan
+
+    def write(self, plan: Plan, run: list[FoundSegment], cuts: Sequence[int] = ()) -> list[FoundSegment]:
+        base, end = run[0].base_offset, run[-1].end_offset
+        lineage = Lineage(plan.generation, base, end, plan.log_start)
+        attempt = UUID(int=len(self.records))
+        return [
+            self.store(
+                start,
+                stop,
+                run[-1].epoch,
+                {offset: record for offset, record in plan.kept.items() if start <= offset < stop},
+                attempt=attempt,
+                lineage=lineage,
+            )
+            for start, stop in pairwise([base, *cuts, end])
+        ]
+
+    def may_register(self, plan: Plan, run: list[FoundSegment]) -> bool:
+        """As the metadata store judges it."""
+        return plan.generation == self.generation and all(each in self.committed for each in run)
+
+    def register(self, run: list[FoundSegment], added: list[FoundSegment]) -> None:
+        at = self.committed.index(run[0])
+        self.discard(run)
+        self.committed[at : at + len(run)] = added
+
     def advance(self, count: int) -> None:
         """Retention, or DeleteRecords, up to the end of so many segments."""
         gone, self.committed = self.committed[:count], self.committed[count:]
@@ -137,21 +170,6 @@ def view(log: dict[int, Rec]) -> dict[int, int]:
 records_lists = st.lists(st.builds(Rec, st.integers(0, 4), st.none() | st.integers(0, 99)), min_size=1, max_size=4)
 
 
-def begin_plan(draw: st.DrawFn, partition: Partition) -> None:
-    partition.generation += 1
-    kept = partition.compacted() if draw(st.booleans()) else partition.log()
-    runs: list[list[FoundSegment]] = []
-    for each in partition.committed:
-        match draw(st.sampled_from(["with the one before", "alone", "left"])):
-            case "with the one before" if runs and runs[-1] and runs[-1][-1].end_offset == each.base_offset:
-                runs[-1].append(each)
-            case "left":
-                continue
-            case _:
-                runs.append([each])
-    partition.plans.append(Plan(partition.generation, partition.log_start, runs, kept))
-
-
 def carry_out(draw: st.DrawFn, partition: Partition) -> None:
     """One run of any plan, however old: written, perhaps only in part, perhaps twice, perhaps registered."""
     plan = draw(st.sampled_from(partition.plans))
@@ -160,21 +178,29 @@ def carry_out(draw: st.DrawFn, partition: Partition) -> None:
     run = plan.runs.pop(draw(st.integers(0, len(plan.runs) - 1)))
     base, end = run[0].base_offset, run[-1].end_offset
     cuts = sorted(draw(st.sets(st.integers(base + 1, end - 1), max_size=2))) if end - base > 1 else []
-    lineage = Lineage(plan.generation, base, end, plan.log_start)
     added: list[FoundSegment] = []
     for _ in range(draw(st.integers(1, 2))):
-        attempt, added = UUID(int=len(partition.records)), []
-        for start, stop in zip([base, *cuts], [*cuts, end], strict=True):
-            kept = {offset: record for offset, record in plan.kept.items() if start <= offset < stop}
-            added.append(partition.store(start, stop, run[-1].epoch, kept, attempt=attempt, lineage=lineage))
-            if draw(st.integers(0, 5)) == 0:
-                break  # the worker dies; what the next one writes has an attempt of its own
-    is_whole = len(added) == len(cuts) + 1
-    places = [number for number, each in enumerate(partition.committed) if each in run]
-    is_there = len(places) == len(run)
-    if is_whole and is_there and plan.generation == partition.generation and draw(st.booleans()):
-        partition.discard(run)
-        partition.committed[places[0] : places[-1] + 1] = added
+        # A worker that dies leaves the first parts; what the next one writes has an attempt of its own.
+        dies_after = draw(st.integers(1, 6))
+        added = partition.write(plan, run, cuts)[:dies_after]
+        for each in list(partition.bucket.values()):
+            if each.attempt == added[0].attempt and each not in added:
+                del partition.bucket[each.object_key]
+    if len(added) == len(cuts) + 1 and partition.may_register(plan, run) and draw(st.booleans()):
+        partition.register(run, added)
+
+
+def draw_runs(draw: st.DrawFn, partition: Partition) -> list[list[FoundSegment]]:
+    runs: list[list[FoundSegment]] = []
+    for each in partition.committed:
+        match draw(st.sampled_from(["with the one before", "alone", "left"])):
+            case "with the one before" if runs and runs[-1][-1].end_offset == each.base_offset:
+                runs[-1].append(each)
+            case "left":
+                continue
+            case _:
+                runs.append([each])
+    return runs
 
 
 def grow(draw: st.DrawFn, partition: Partition) -> None:
@@ -189,7 +215,7 @@ def grow(draw: st.DrawFn, partition: Partition) -> None:
         case "fail over":
             partition.epoch += 1
         case "plan":
-            begin_plan(draw, partition)
+            partition.begin_plan(draw_runs(draw, partition), compacts=draw(st.booleans()))
         case "carry out" if partition.plans:
             carry_out(draw, partition)
         case "advance" if len(partition.committed) > 1:
@@ -217,17 +243,44 @@ def test_no_deleted_key_comes_back_and_no_live_one_is_lost(partition: Partition,
     found = list(partition.bucket.values())
     chance.shuffle(found)
 
-    chosen = choose_segments(found)
+    start, end, log = rebuilt(partition, found)
 
-    start = first_offset(chosen.extents, found)
-    assert chosen.extents[-1].end_offset >= partition.end
+    assert end >= partition.end
     # What retention dropped may be there again; an upload that was never committed may only go on where the log ends.
     assert start <= partition.log_start
+    assert log.items() <= partition.history.items()
+    assert view(log) == view({offset: record for offset, record in partition.history.items() if offset >= start})
+
+
+def rebuilt(partition: Partition, found: Sequence[FoundSegment]) -> tuple[int, int, dict[int, Rec]]:
+    """Where the chosen log starts and ends, and what of it had been committed."""
+    chosen = choose_segments(found)
+    start = first_offset(chosen.extents, found)
     log = {
         offset: record
         for each in chosen.extents
         for offset, record in partition.records[each.object_key].items()
         if start <= offset < partition.end
     }
-    assert log.items() <= partition.history.items()
-    assert view(log) == view({offset: record for offset, record in partition.history.items() if offset >= start})
+    return start, chosen.extents[-1].end_offset, log
+
+
+def test_without_the_fence_a_plan_that_was_overtaken_could_bring_a_key_back() -> None:
+    """Why only the newest plan may register anything, which chance finds too seldom to rely on."""
+    partition = Partition()
+    partition.commit([Rec(key=1, value=7)])
+    partition.commit([Rec(key=1, value=None)])
+    value, tombstone = partition.committed
+    compaction = partition.begin_plan([[value]], compacts=True)
+    merge = partition.begin_plan([[value]], compacts=False)
+    partition.write(merge, [value])
+    overtaken = partition.write(compaction, [value])
+    assert not partition.may_register(compaction, [value])
+    assert view(rebuilt(partition, list(partition.bucket.values()))[2]) == {}
+
+    partition.register([value], overtaken)
+    last = partition.begin_plan([[tombstone]], compacts=True)
+    partition.register([tombstone], partition.write(last, [tombstone]))
+
+    assert view(partition.log()) == {}
+    assert view(rebuilt(partition, list(partition.bucket.values()))[2]) == {1: 7}
