@@ -555,6 +555,9 @@ def test_a_broker_tells_what_tools_ask_before_they_create_a_topic(broker: Broker
             "advertised.listeners": f"PLAINTEXT://{broker.bootstrap}",
             "node.id": node_id,
             "log.retention.ms": "604800000",
+            "group.consumer.migration.policy": "bidirectional",
+            "group.max.session.timeout.ms": "1800000",
+            "group.min.session.timeout.ms": "6000",
             "message.max.bytes": "1048588",
         }.items()
     )

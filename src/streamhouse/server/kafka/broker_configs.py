@@ -45,7 +45,9 @@ def _of_its_settings(settings: Settings) -> list[BrokerConfig]:
         "group.consumer.heartbeat.interval.ms": "group_consumer_heartbeat_interval",
         "group.consumer.session.timeout.ms": "group_consumer_session_timeout",
         "group.initial.rebalance.delay.ms": "group_initial_rebalance_delay",
+        "group.max.session.timeout.ms": "group_max_session_timeout",
         "group.max.size": "group_max_size",
+        "group.min.session.timeout.ms": "group_min_session_timeout",
         "log.retention.check.interval.ms": "retention_interval",
         "max.connections": "max_connections",
         "num.partitions": "default_partitions",
@@ -57,6 +59,12 @@ def _of_its_settings(settings: Settings) -> list[BrokerConfig]:
             ConfigType.BOOLEAN,
             str(settings.auto_create_topics).lower(),
             "the setting auto_create_topics",
+        ),
+        BrokerConfig(
+            "group.consumer.migration.policy",
+            ConfigType.STRING,
+            settings.group_consumer_migration_policy,
+            "the setting group_consumer_migration_policy",
         ),
         BrokerConfig(
             "offsets.retention.minutes",
