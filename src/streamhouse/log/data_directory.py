@@ -1,4 +1,4 @@
-"""A node's own directory: locked while it runs, so that two processes never share a WAL."""
+"""A node's own directory, for its user alone: locked while it runs, so that two processes never share a WAL."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from pathlib import Path
 from streamhouse.model.errors import InvalidConfig, StorageUnavailable
 from streamhouse.model.names import check_agent_id
 from streamhouse.runtime.entropy import new_uuid
+from streamhouse.runtime.privacy import FILE_MODE, make_private_directory, make_private_file, warn_if_open_to_others
 
 
 class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self.wal.mkdir(exist_ok=True)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_private_directory(path)
+            make_private_directory(self.wal)
+            warn_if_open_to_others(path)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         except OSError as problem:
             raise StorageUnavailable(
                 f"cannot use the data directory {path}: {problem.strerror}", hint="choose another with --data-dir"
@@ -55,6 +57,7 @@ class DataDirectory:
         name = check_agent_id(wanted) if wanted else f"agent-{new_uuid().hex[:8]}"
         # Renamed into place, so that it is there whole or not at all.
         draft = self.path / "agent-id.new"
+        make_private_file(draft)
         draft.write_text(name + "\n")
         draft.rename(file)
         return name

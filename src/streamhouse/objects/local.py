@@ -23,6 +23,7 @@ from streamhouse.objects.checks import check_key, check_prefix, check_range, che
 from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import new_uuid
+from streamhouse.runtime.privacy import DIRECTORY_MODE, FILE_MODE, warn_if_open_to_others
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ class LocalStore:
         self._durable_directories = {next(path for path in self._uploads.parents if path.is_dir())}
         with _storage_errors(f"cannot use the object directory {self._root}"):
             self._make_durable_directory(self._uploads)
+            warn_if_open_to_others(self._root)
             self._remove_leftovers()
         self._writers = ThreadPoolExecutor(_WRITER_THREADS, thread_name_prefix="objects-write")
         self._readers = ThreadPoolExecutor(_READER_THREADS, thread_name_prefix="objects-read")
@@ -121,7 +123,7 @@ class LocalStore:
     def _create(self, key: str, path: Path, parts: Sequence[Buffer]) -> None:
         upload = self._uploads / new_uuid().hex
         with _storage_errors(f"cannot store object {key!r}"):
-            file = os.open(upload, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            file = os.open(upload, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             try:
                 # The lock tells another process that opens this directory that the upload has a writer.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,7 +176,7 @@ class LocalStore:
         if directory in self._durable_directories:
             return
         self._make_durable_directory(directory.parent)
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         _sync_directory(directory.parent)
         self._durable_directories.add(directory)
 

@@ -17,13 +17,15 @@ MASK = "********"
 _SHORTEST_SECRET = 4
 """To look for anything shorter would mask half of what is said."""
 _URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(\S*)@|([?&][a-z]*password)=([^&\s]*)", re.IGNORECASE)
+_OWN_NAME = "streamhouse"
+_NAMED_VALUE = r"((?i:passw(?:or)?d|pwd|secret|token|key)\w*[\"']?\s*[=:]\s*[\"']?)({})(?!\w)"
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def configure_logs(settings: Settings, stream: TextIO) -> None:
     """For the whole process. What other libraries log comes out in the same form."""
     handler = logging.StreamHandler(stream)
-    hide = SecretHider(secrets_of(settings))
+    hide = SecretHider(secrets_of(settings), names_in(settings))
     handler.setFormatter(JsonLines(hide) if settings.log_format == "json" else TextLines(hide))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
 
@@ -38,17 +40,33 @@ def secrets_of(settings: Settings) -> list[str]:
     return secrets
 
 
+def names_in(settings: Settings) -> str:
+    """What is said aloud of where things are: users, hosts and databases."""
+    return " ".join(_URL_PASSWORD.sub(_masked, text) for text in (settings.metadata, settings.objects))
+
+
 class SecretHider:
-    def __init__(self, secrets: Iterable[str]) -> None:
+    """Masks secrets wherever they are read. One that is a name as well, of this product or in `names`, would take the
+    meaning out of half of what is said, and hide nothing: it is masked where it stands as a value."""
+
+    def __init__(self, secrets: Iterable[str], names: str = "") -> None:
         # Longest first: one may be a part of another.
         known = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        public = set(re.findall(r"[\w.-]+", names)) | {_OWN_NAME}
+        self._known = _any_of([secret for secret in known if secret not in public], "{}")
+        self._values = _any_of([secret for secret in known if secret in public], _NAMED_VALUE)
 
     def __call__(self, text: str) -> str:
         """Those that are known, and whatever looks like a password in a URL."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
+        if self._values is not None:
+            text = self._values.sub(rf"\1{MASK}", text)
         return _URL_PASSWORD.sub(_masked, text)
+
+
+def _any_of(words: Sequence[str], where: str) -> re.Pattern[str] | None:
+    return re.compile(where.format("|".join(map(re.escape, words)))) if words else None
 
 
 def _masked(match: re.Match[str]) -> str:
@@ -65,8 +83,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         parts = [_message(record), *_traceback(self, record)]
         said = " | ".join(part for part in parts if part.strip())
-        line = f"{_time(record)} {record.levelname} {record.name} {said}"
-        return _UNPRINTABLE.sub(_escaped, self._hide(line))
+        return _UNPRINTABLE.sub(_escaped, f"{_time(record)} {record.levelname} {record.name} {self._hide(said)}")
 
 
 class JsonLines(logging.Formatter):

@@ -70,6 +70,25 @@ def test_a_password_in_a_url_is_masked_though_nobody_knows_it(log: io.StringIO) 
     assert f"postgresql://you:{MASK}@other/db as told" in log.getvalue()
 
 
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_secret_that_is_a_name_as_well_is_masked_as_a_value_and_read_as_a_name(
+    root_as_before: None, log_format: str
+) -> None:
+    stream = io.StringIO()
+    metadata = "postgresql://app-user:app-user@db.example.com/streamhouse?sslpassword=streamhouse"
+    configure_logs(Settings(metadata=metadata, s3_secret_access_key="streamhouse", log_format=log_format), stream)
+    logger = logging.getLogger("streamhouse.log.engine")
+    logger.info("look at it with `streamhouse wal show`; connected to %s", metadata)
+    logger.info("settings: %s, s3_secret_access_key=streamhouse password: app-user", {"s3_secret_key": "streamhouse"})
+    named, values = stream.getvalue().splitlines()
+    assert "streamhouse.log.engine" in named
+    assert "`streamhouse wal show`" in named
+    assert f"postgresql://app-user:{MASK}@db.example.com/streamhouse?sslpassword={MASK}" in named
+    assert values.count(MASK) == 3
+    assert "app-user" not in values
+    assert "streamhouse" not in values.replace("streamhouse.log.engine", "")
+
+
 def test_short_and_missing_secrets_mask_nothing(root_as_before: None) -> None:
     stream = io.StringIO()
     configure_logs(Settings(s3_secret_access_key="e"), stream)

@@ -17,6 +17,7 @@ from streamhouse.metadata.subscribers import Subscribers
 from streamhouse.model.errors import CorruptData, InvalidInput, MetadataUnavailable
 from streamhouse.runtime.anchor import Anchor
 from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.privacy import make_private_directory, make_private_file, warn_if_open_to_others
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -92,7 +93,7 @@ class Database:
     def _open(self) -> None:
         with _our_errors(self._path):
             if self._path != ":memory:":
-                _make_directory(Path(self._path).parent)
+                _make_file(Path(self._path))
             # Autocommit: every transaction here begins and ends by its own statements.
             connection = sqlite3.connect(
                 self._path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, cached_statements=256
@@ -166,11 +167,14 @@ def _statements(script: str) -> Iterator[str]:
     assert not statement.strip(), "a migration ends in the middle of a statement"
 
 
-def _make_directory(directory: Path) -> None:
+def _make_file(path: Path) -> None:
+    """SQLite itself would make one that everybody may read. Its other files get the mode of this one."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private_directory(path.parent)
+        make_private_file(path)
     except OSError as problem:
-        raise MetadataUnavailable(f"cannot make the directory {directory}: {problem.strerror}") from problem
+        raise MetadataUnavailable(f"cannot make {path}: {problem.strerror}") from problem
+    warn_if_open_to_others(path)
 
 
 @contextmanager
