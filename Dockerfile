@@ -11,7 +11,7 @@ RUN python -m venv /opt/streamhouse \
 FROM python:3.11-slim-bookworm
 # A number, so that Kubernetes can see that it is not root.
 RUN useradd --uid 10001 --create-home streamhouse \
-    && install --directory --owner=streamhouse --group=streamhouse /var/lib/streamhouse
+    && install --directory --mode=0700 --owner=streamhouse --group=streamhouse /var/lib/streamhouse
 COPY --from=build /opt/streamhouse /opt/streamhouse
 ENV PATH=/opt/streamhouse/bin:$PATH
 # What a container needs and a program on a desk does not: every interface, and data where the volume is.

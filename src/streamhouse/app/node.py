@@ -316,9 +316,13 @@ class Node:
 
     def _connect_peer(self, address: str) -> RemotePeer:
         from streamhouse.client.internal import PeerClient
-        from streamhouse.server.grpc.listener import ENVELOPE_BYTES
+        from streamhouse.server.grpc.listener import ENVELOPE_BYTES, message_limit_bytes
 
-        return PeerClient(address, max_message_bytes=self.settings.max_request_bytes + ENVELOPE_BYTES)
+        return PeerClient(
+            address,
+            max_message_bytes=message_limit_bytes(self.settings),
+            max_answer_bytes=self.settings.max_request_bytes + ENVELOPE_BYTES,
+        )
 
     def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
         settings = self.settings

@@ -22,11 +22,21 @@ class PeerClient:
     A call is only sent on a connection that stands. So what cannot be reached has surely done nothing, and what was
     sent and not answered is told from it: for a produce that is OutcomeUnknown."""
 
-    def __init__(self, address: str, *, max_message_bytes: int, connect_timeout_ms: int = CONNECT_TIMEOUT_MS) -> None:
-        """`max_message_bytes`: the largest message that peers take, and the largest that is taken from them."""
+    def __init__(
+        self,
+        address: str,
+        *,
+        max_message_bytes: int,
+        max_answer_bytes: int | None = None,
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+    ) -> None:
+        """`max_message_bytes`: the largest message that peers take, and the largest that is taken from them unless that
+        is said."""
         self.address = address
         self._max_message_bytes = max_message_bytes
-        self._channel = GrpcChannel(address, max_message_bytes=max_message_bytes, connect_timeout_ms=connect_timeout_ms)
+        self._channel = GrpcChannel(
+            address, max_message_bytes=max_answer_bytes or max_message_bytes, connect_timeout_ms=connect_timeout_ms
+        )
         method = self._channel.unary
         self._produce = method(_SERVICE, "Produce", pb.ProduceRequest, pb.ProduceResponse)
         self._fetch = method(_SERVICE, "Fetch", pb.FetchRequest, pb.FetchResponse)
@@ -44,7 +54,10 @@ class PeerClient:
         request = pb.ProduceRequest(partition=_message(partition), leader_epoch=leader_epoch, batch=bytes(batch))
         size_bytes = request.ByteSize()
         if size_bytes > self._max_message_bytes:
-            raise BatchTooLarge(f"a message of {size_bytes} bytes is larger than peers take, {self._max_message_bytes}")
+            raise BatchTooLarge(
+                f"a message of {size_bytes} bytes is larger than peers take, {self._max_message_bytes}",
+                hint="raise max_message_bytes on all nodes, or use a Kafka client, which goes to the leader itself",
+            )
         response = await self._channel.call(self._produce, request, timeout_ms, if_lost=OutcomeUnknown)
         return Produced(
             base_offset=response.base_offset,

@@ -13,23 +13,41 @@ import grpc
 from streamhouse.client.address import Address
 from streamhouse.model.errors import Unavailable
 from streamhouse.model.settings import Settings
+from streamhouse.server.grpc.first_message import FirstMessageInTime
 
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""Of a message, unless batches may be larger by the node's own settings."""
 ENVELOPE_BYTES = 64 * 1024
 """What a message may have around the records: a batch that Kafka's listener takes is then never too large here."""
 MAX_CALLS = 1_000
 """Calls under way at once, long polls included; those beyond are refused, and callers try again."""
+MAX_CALLS_OF_CONNECTION = 100
+"""Where other nodes do not call: those have a connection for all that they forward."""
+_IDENTITY_ALONE = 1
 _KEEPALIVE_TIME_MS = 30_000
 _KEEPALIVE_TIMEOUT_MS = 10_000
 _CLIENT_PING_INTERVAL_MS = 5_000
 
 
+def message_limit_bytes(settings: Settings) -> int:
+    """The largest message that is taken: a batch of any topic that does not go beyond the node's settings has room."""
+    largest_bytes = max(MAX_MESSAGE_BYTES, settings.max_message_bytes)
+    return min(largest_bytes, settings.max_request_bytes) + ENVELOPE_BYTES
+
+
 class GrpcListener:
     def __init__(
-        self, settings: Settings, services: Sequence[grpc.GenericRpcHandler], *, max_calls: int = MAX_CALLS
+        self,
+        settings: Settings,
+        services: Sequence[grpc.GenericRpcHandler],
+        *,
+        max_calls: int = MAX_CALLS,
+        max_calls_of_connection: int = MAX_CALLS_OF_CONNECTION,
     ) -> None:
         self._settings = settings
         self._services = tuple(services)
         self._max_calls = max_calls
+        self._max_calls_of_connection = max_calls_of_connection
         self._server: grpc.aio.Server | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -37,10 +55,14 @@ class GrpcListener:
         settings = self._settings
         server = grpc.aio.server(
             maximum_concurrent_rpcs=self._max_calls,
+            interceptors=(FirstMessageInTime(settings.request_timeout),),
             options=(
                 # Two nodes on one port must be an error, and not each get half of the connections.
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", settings.max_request_bytes + ENVELOPE_BYTES),
+                ("grpc.max_receive_message_length", message_limit_bytes(settings)),
+                # A few bytes that become many would be measured only when they are that many.
+                ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_ALONE),
+                ("grpc.max_concurrent_streams", self._max_calls_of_connection),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.max_allowed_incoming_connections", settings.max_connections),
                 ("grpc.max_connection_idle_ms", settings.idle_timeout),

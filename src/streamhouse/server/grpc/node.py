@@ -15,7 +15,7 @@ from streamhouse.model.settings import Settings
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.grpc.internal import InternalService
-from streamhouse.server.grpc.listener import GrpcListener
+from streamhouse.server.grpc.listener import MAX_CALLS, MAX_CALLS_OF_CONNECTION, GrpcListener
 from streamhouse.server.grpc.public.services import PublicServices
 
 _DRAIN_MS = 5_000
@@ -34,7 +34,8 @@ class GrpcPort:
             *([InternalService(local).handler()] if is_shared else []),
             *([] if self._public is None else self._public.handlers),
         ]
-        self._listener = GrpcListener(settings, services)
+        of_connection = MAX_CALLS if is_shared else MAX_CALLS_OF_CONNECTION
+        self._listener = GrpcListener(settings, services, max_calls_of_connection=of_connection)
         self._peers = peers
         self._nudges = TaskGroup("nudges")
         self.port = 0

@@ -19,7 +19,7 @@ from streamhouse.model.errors import OutcomeUnknown, StreamHouseError, Unavailab
 from streamhouse.model.settings import Settings
 from streamhouse.server.grpc import calls
 from streamhouse.server.grpc.internal import SERVICE, InternalService
-from streamhouse.server.grpc.listener import GrpcListener
+from streamhouse.server.grpc.listener import GrpcListener, message_limit_bytes
 from streamhouse.wire.grpc import internal_pb2 as pb
 from streamhouse.wire.grpc.error_kinds import ERROR_KIND_KEY
 
@@ -149,6 +149,43 @@ async def test_a_caller_that_announces_a_message_and_sends_none_does_not_keep_it
                     await asyncio.sleep(0.01)
 
         assert await finishes(answers(), "there is room for a call") == 12
+
+
+async def test_a_first_message_that_does_not_come_in_time_ends_its_call() -> None:
+    """Whatever the caller's own deadline: until then it would hold what was sent of it."""
+    async with listening(ScriptedPeer(), request_timeout=200) as port, channel_to(port) as channel:
+        silent = channel.stream_unary(f"/{SERVICE}/Flush")(timeout=HUNG_MS / 1000)
+        assert await finishes(silent.code(), "the silent call ends") is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+# --- how much is taken ---
+
+
+async def test_a_message_is_taken_up_to_the_limit_of_the_port() -> None:
+    """Half sent, it would be kept until it is whole; so many calls can do that."""
+    limit_bytes = message_limit_bytes(Settings())
+    async with listening(ScriptedPeer()) as port:
+        at_limit = await call_raw(port, f"/{SERVICE}/Nudge", bytes(limit_bytes), timeout=60)
+        problem = await call_raw(port, f"/{SERVICE}/Flush", bytes(limit_bytes + 1), timeout=60)
+
+    assert limit_bytes < 17 * 2**20
+    assert at_limit.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert problem.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_batches_that_are_larger_by_the_settings_have_room() -> None:
+    assert message_limit_bytes(Settings(max_message_bytes=50 * 2**20)) > 50 * 2**20
+    assert message_limit_bytes(Settings(max_message_bytes=2**20, max_request_bytes=2**21)) < 3 * 2**20
+
+
+@pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+async def test_compressed_messages_are_refused(algorithm: grpc.Compression) -> None:
+    peer = ScriptedPeer()
+    async with listening(peer) as port:
+        problem = await call_raw(port, f"/{SERVICE}/Produce", bytes(100_000), timeout=60, compression=algorithm)
+
+    assert problem.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert peer.asked == []
 
 
 async def test_a_call_that_ends_without_a_message_is_refused() -> None:
