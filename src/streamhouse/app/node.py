@@ -12,7 +12,15 @@ from pathlib import Path
 from uuid import UUID
 
 from streamhouse.app.doors import Door, Doors
-from streamhouse.app.options import given_defaults, is_shared, metadata_url, node_defaults, objects_url, s3_options
+from streamhouse.app.options import (
+    given_defaults,
+    group_defaults,
+    is_shared,
+    metadata_url,
+    node_defaults,
+    objects_url,
+    s3_options,
+)
 from streamhouse.app.storage_watch import StorageWatch
 from streamhouse.broker.activity import Activity
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
@@ -41,6 +49,7 @@ from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.cluster import AgentInfo
+from streamhouse.metadata.configs import ConfigKind, Configured
 from streamhouse.metadata.open import metadata_file, open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StorageUnavailable, StreamHouseError
@@ -168,6 +177,7 @@ class Node:
             store=metadata,
             settings=node_defaults(settings),
             given=given_defaults(self._given),
+            group_settings=group_defaults(settings),
             changed=self._apply_defaults,
         )
         self._topics = Topics(
@@ -387,6 +397,7 @@ class Node:
                 migration=MigrationPolicy(settings.group_consumer_migration_policy),
             ),
             embedded=KafkaEmbeddedProtocol(),
+            group_config=lambda group_id: self._configs.own(Configured(ConfigKind.GROUP, group_id)),
             lost=self._look_again,
         )
 

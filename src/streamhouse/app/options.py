@@ -43,6 +43,14 @@ def given_defaults(given: Collection[str]) -> frozenset[str]:
     return frozenset(config for config, name in _TOPIC_SETTINGS.items() if name in given)
 
 
+def group_defaults(settings: Settings) -> dict[str, str]:
+    """What the settings say of group configs."""
+    return {
+        "consumer.heartbeat.interval.ms": str(settings.group_consumer_heartbeat_interval),
+        "consumer.session.timeout.ms": str(settings.group_consumer_session_timeout),
+    }
+
+
 def s3_options(settings: Settings) -> S3Options:
     return S3Options(
         endpoint=settings.s3_endpoint,

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streamhouse.metadata.cluster import Change
@@ -45,13 +46,16 @@ class DynamicConfigs:
         store: ConfigStore,
         settings: Mapping[str, str],
         given: Collection[str] = (),
+        group_settings: Mapping[str, str] = MappingProxyType({}),
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         """`settings`: the topic configs that are settings of this node; `given`: those of them that a flag or variable
-        has set. `changed` is called when the defaults of topic configs may be others."""
+        has set; `group_settings`: the same for group configs. `changed` is called when defaults of topic configs may be
+        others."""
         self._store = store
         self._settings = settings
         self._given = frozenset(given)
+        self._group_settings = group_settings
         self._changed = changed
         self._stored: Mapping[Configured, Mapping[str, str]] = {}
         self._node = ALL_BROKERS
@@ -90,7 +94,9 @@ class DynamicConfigs:
     def inherited(self, configured: Configured, name: str) -> str:
         """What holds where nothing was set of one."""
         key = changeable(configured.kind, name)
-        return self.values(name, key)[0].value if configured.kind is ConfigKind.BROKER else key.default
+        if configured.kind is ConfigKind.BROKER:
+            return self.values(name, key)[0].value
+        return self._group_settings.get(name, key.default)
 
     def configured(self, kind: ConfigKind) -> list[str]:
         """The names of those that have configs of their own."""
@@ -112,6 +118,8 @@ class DynamicConfigs:
                 name: self._checked(configured, name, value)
                 for name, value in change(self._stored.get(configured, {})).items()
             }
+            if configured.kind is ConfigKind.GROUP:
+                self._check_group({**self.own(configured), **changes})
             if changes and not validate_only:
                 await self._store.set_configs(configured, changes)
                 await self._look()
@@ -129,6 +137,15 @@ class DynamicConfigs:
             return key.check(value)
         except InvalidConfig as problem:
             raise InvalidConfig(f"{configured.kind.value} config {name}: {problem.message}") from None
+
+    def _check_group(self, config: Mapping[str, str | None]) -> None:
+        def value(name: str) -> int:
+            return int(config.get(name) or self._group_settings.get(name) or GROUP_CONFIG_KEYS[name].default)
+
+        if value("consumer.heartbeat.interval.ms") >= value("consumer.session.timeout.ms"):
+            raise InvalidConfig(
+                "group config consumer.heartbeat.interval.ms must be less than consumer.session.timeout.ms"
+            )
 
     # --- following ---
 

@@ -66,6 +66,7 @@ class GroupCoordinator:
         offsets_retention_ms: int,
         classic_limits: ClassicLimits,
         consumer_limits: ConsumerLimits,
+        group_config: Callable[[str], Mapping[str, str]] = lambda _: {},
         embedded: EmbeddedProtocol,
         lost: Callable[[], None] | None = None,
     ) -> None:
@@ -77,6 +78,7 @@ class GroupCoordinator:
         self._offsets_retention_ms = offsets_retention_ms
         self._classic_limits = classic_limits
         self._consumer_limits = consumer_limits
+        self._group_config = group_config
         self._embedded = embedded
         self.rebalances = 0
         """New generations of the groups that were coordinated here."""
@@ -252,6 +254,7 @@ class GroupCoordinator:
                 # Of a group that is not here Kafka says GROUP_ID_NOT_FOUND, which is fatal to librdkafka; this makes
                 # every client join again, which is what a group that was forgotten needs.
                 return GroupError.UNKNOWN_MEMBER_ID
+            group.machine.configure(self._limits_of(group_id))
             decision = group.machine.heartbeat(request, self._topics(), group.now_ms)
             if decision.persist:
                 await group.store()
@@ -409,6 +412,9 @@ class GroupCoordinator:
         shard = self._coordination.find(group_id)
         return shard if isinstance(shard, GroupError) else shard.find_or_open(group_id)
 
+    def _limits_of(self, group_id: str) -> ConsumerLimits:
+        return self._consumer_limits.configured(self._group_config(group_id))
+
     def _make_group(self, group_id: str, row: GroupRow | None, shard: LeasedShard) -> Group:
         return Group(
             group_id,
@@ -417,7 +423,7 @@ class GroupCoordinator:
             clock=self._clock,
             topics=self._topics,
             classic_limits=self._classic_limits,
-            consumer_limits=self._consumer_limits,
+            consumer_limits=self._limits_of(group_id),
             embedded=self._embedded,
             rebalanced=self._rebalanced,
         )

@@ -11,7 +11,13 @@ from log_parts.batches import real
 from log_parts.kafka import PRODUCE_VERSION, Kafka, produce_request
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
-from streamhouse.wire.kafka.messages import alter_configs, describe_configs, incremental_alter_configs, produce
+from streamhouse.wire.kafka.messages import (
+    alter_configs,
+    consumer_group_heartbeat,
+    describe_configs,
+    incremental_alter_configs,
+    produce,
+)
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -143,6 +149,7 @@ def test_alter_configs_replaces_all_that_were_set(broker: Broker, kafka: Kafka) 
         (GROUP, "", (SET, "consumer.session.timeout.ms", "50000"), ErrorCode.INVALID_REQUEST),
         (GROUP, "g", (SET, "share.session.timeout.ms", "50000"), ErrorCode.INVALID_REQUEST),
         (GROUP, "g", (SET, "consumer.session.timeout.ms", "-1"), ErrorCode.INVALID_CONFIG),
+        (GROUP, "g", (SET, "consumer.session.timeout.ms", "4000"), ErrorCode.INVALID_CONFIG),
         (LOGGER, "1", (SET, "root", "DEBUG"), ErrorCode.INVALID_REQUEST),
         (CLIENT_METRICS, "m", (SET, "interval.ms", "1000"), ErrorCode.INVALID_REQUEST),
     ],
@@ -175,3 +182,23 @@ def test_a_groups_configs_are_its_own(broker: Broker, kafka: Kafka) -> None:
         ("consumer.session.timeout.ms", "45000", DEFAULT),
     ]
     assert describe(kafka, GROUP, "other")["consumer.session.timeout.ms"].value == "45000"
+
+
+def test_a_groups_configs_hold_from_the_next_heartbeat_on(broker: Broker, kafka: Kafka) -> None:
+    def beat(member_epoch: int) -> Any:
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id="beating",
+            member_id="m",
+            member_epoch=member_epoch,
+            rebalance_timeout_ms=60_000 if member_epoch == 0 else -1,
+            subscribed_topic_names=["t"] if member_epoch == 0 else None,
+            topic_partitions=[] if member_epoch == 0 else None,
+        )
+        answer = kafka.call(consumer_group_heartbeat, request, 1)
+        assert answer.error_code == 0, answer.error_message
+        return answer
+
+    assert beat(0).heartbeat_interval_ms == 5000
+
+    alter(kafka, GROUP, "beating", (SET, "consumer.heartbeat.interval.ms", "1234"))
+    assert beat(1).heartbeat_interval_ms == 1234

@@ -51,6 +51,11 @@ class ConsumerGroup:
         group._progress.load(stored, now_ms)
         return group
 
+    def configure(self, limits: ConsumerLimits) -> None:
+        """What holds from each member's next heartbeat on."""
+        self._limits = limits
+        self._roster.session_timeout_ms = limits.session_timeout_ms
+
     @property
     def state(self) -> ConsumerState:
         return self._progress.state

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -26,6 +27,16 @@ class ConsumerLimits:
     heartbeat_interval_ms: int = 5_000
     max_size: int = 2**31 - 1
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+
+    def configured(self, config: Mapping[str, str]) -> ConsumerLimits:
+        """As a group's own configs say, by Kafka's names for them."""
+        if not config:
+            return self
+        return replace(
+            self,
+            session_timeout_ms=int(config.get("consumer.session.timeout.ms", self.session_timeout_ms)),
+            heartbeat_interval_ms=int(config.get("consumer.heartbeat.interval.ms", self.heartbeat_interval_ms)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

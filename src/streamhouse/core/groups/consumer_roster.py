@@ -13,7 +13,7 @@ class ConsumerRoster:
     """The members, with the one rule that all else serves: a partition has at most one holder."""
 
     def __init__(self, session_timeout_ms: int) -> None:
-        self._session_timeout_ms = session_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
         self._members: dict[str, ConsumerMember] = {}
         self._instances: dict[str, str] = {}
         self._holders: dict[TopicIdPartition, str] = {}
@@ -52,7 +52,7 @@ class ConsumerRoster:
                 self._instances[member.instance_id] = member.member_id
             if not member.is_classic:
                 self._time_revocation(before, member, now_ms)
-        session_ms = self._session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+        session_ms = self.session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
         self._session_ends[member.member_id] = now_ms + session_ms
 
     def remove(self, member_id: str) -> ConsumerMember:

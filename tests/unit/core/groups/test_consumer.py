@@ -258,6 +258,16 @@ class TestLeavingAndTimeOuts:
         assert [member.member_id for member in group.describe().members] == ["a"]
         assert beat(group, b, now_ms=SESSION_MS) is GroupError.UNKNOWN_MEMBER_ID
 
+    def test_other_limits_hold_from_the_next_heartbeat_on(self) -> None:
+        alice = consumer("alice", "orders")
+        group = settled_group(alice)
+        group.configure(ConsumerLimits(session_timeout_ms=7_000, heartbeat_interval_ms=1_234))
+        assert told(group, alice, now_ms=1_000).heartbeat_interval_ms == 1_234
+
+        assert group.next_deadline_ms() == 8_000
+        assert group.tick(8_000)
+        assert beat(group, alice, now_ms=8_000) is GroupError.UNKNOWN_MEMBER_ID
+
     def test_refused_heartbeats_do_not_keep_a_session_alive(self) -> None:
         a = consumer("a")
         group = settled_group(a)

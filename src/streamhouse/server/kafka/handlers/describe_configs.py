@@ -164,15 +164,11 @@ def _check_is_this_broker(context: Context, name: str) -> None:
 
 
 def _of_group(context: Context, shown: _Shown, group: Configured) -> list[DescribeConfigsResourceResult]:
-    own = context.broker.configs.own(group)
-    settings = context.broker.settings
-    inherited = {
-        "consumer.heartbeat.interval.ms": str(settings.group_consumer_heartbeat_interval),
-        "consumer.session.timeout.ms": str(settings.group_consumer_session_timeout),
-    }
+    configs = context.broker.configs
+    own = configs.own(group)
     found = []
     for name, key in GROUP_CONFIG_KEYS.items():
-        value = inherited[name]
+        value = configs.inherited(group, name)
         source = _DEFAULT_CONFIG if value == key.default else _STATIC_BROKER_CONFIG
         synonyms = [DescribeConfigsSynonym(name=name, value=value, source=source)]
         if name in own:
