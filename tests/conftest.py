@@ -7,6 +7,7 @@ import inspect
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 import uvloop
 
@@ -14,6 +15,12 @@ from services.postgres import OwnPostgresServer, PostgresServer, own_postgres_se
 from services.postgres import postgres_server as start_postgres
 from services.seaweed import S3Bucket, SeaweedServer, seaweed_server
 from workers import Shares, longest_first
+
+# A busy machine is not a failure.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shares:

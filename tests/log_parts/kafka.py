@@ -13,7 +13,7 @@ from streamhouse.wire.kafka.frame import decode_response_header, encode_request
 from streamhouse.wire.kafka.messages import fetch, list_offsets, produce
 from streamhouse.wire.kafka.registry import APIS, Api
 
-HUNG_SECONDS = 20.0
+HUNG_SECONDS = 60.0
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-HUNG_SECONDS = 10.0
+HUNG_SECONDS = 60.0
 """Nothing waited for here takes this long unless it never comes."""
 
 
