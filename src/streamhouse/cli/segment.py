@@ -122,6 +122,8 @@ def show(
 
 def _print_segment(report: SegmentReport) -> None:
     footer = report.footer
+    lineage = footer.lineage
+    replaces = lineage and f"{lineage.base_offset} to {lineage.end_offset - 1}, as generation {lineage.generation}"
     print_facts(
         [
             ("segment", report.name),
@@ -131,6 +133,7 @@ def _print_segment(report: SegmentReport) -> None:
             ("records", footer.record_count),
             ("time", f"{show_timestamp(footer.min_timestamp_ms)} to {show_timestamp(footer.max_timestamp_ms)}"),
             ("epoch", footer.epoch),
+            *([("replaces", replaces)] if replaces else []),
             ("index", f"{footer.index_bytes} bytes at {footer.index_position}"),
         ]
     )
@@ -171,7 +174,10 @@ def _segment_as_json(report: SegmentReport, with_records: bool) -> dict[str, obj
     document: dict[str, object] = {
         "name": report.name,
         "size_bytes": report.size_bytes,
-        "footer": report.footer._asdict(),
+        "footer": {
+            **report.footer._asdict(),
+            "lineage": None if report.footer.lineage is None else report.footer.lineage._asdict(),
+        },
         "blocks": [
             {
                 "block": block.number,

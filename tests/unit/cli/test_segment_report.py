@@ -11,18 +11,18 @@ from streamhouse.cli.main import run
 from streamhouse.cli.segment_report import inspect_segment, segment_records
 from streamhouse.format.batch import place
 from streamhouse.format.records import Record, encode_records
-from streamhouse.format.segment import encode_segment
+from streamhouse.format.segment import Lineage, encode_segment
 from streamhouse.model.errors import CorruptData
 
 
-def segment_bytes(batches: int = 4) -> bytes:
+def segment_bytes(batches: int = 4, *, lineage: Lineage | None = None) -> bytes:
     """A segment of one-record batches, each large enough for a block of its own."""
     placed = []
     for offset in range(batches):
         batch = bytearray(encode_records([Record(0, 1_700_000_000_000 + offset, b"k%d" % offset, b"v" * 300)]))
         place(batch, 0, offset, 1)
         placed.append(bytes(batch))
-    return b"".join(encode_segment(placed, epoch=3, block_bytes=400).parts)
+    return b"".join(encode_segment(placed, epoch=3, block_bytes=400, lineage=lineage).parts)
 
 
 def test_a_sound_segment_shows_its_blocks_and_records() -> None:
@@ -46,6 +46,20 @@ def test_a_key_says_whose_the_segment_is() -> None:
     report = inspect_segment(f"/data/objects/{key}", segment_bytes())
 
     assert (report.topic, report.partition) == (topic, 3)
+
+
+def test_what_took_the_place_of_others_says_of_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain, replacing = tmp_path / "plain", tmp_path / "replacing"
+    plain.write_bytes(segment_bytes())
+    replacing.write_bytes(segment_bytes(lineage=Lineage(7, 0, 20, 0)))
+
+    assert run(["segment", "show", str(plain)]) == 0
+    assert "replaces" not in capsys.readouterr().out
+    assert run(["segment", "show", str(replacing)]) == 0
+    assert "0 to 19, as generation 7" in capsys.readouterr().out
+    assert run(["segment", "show", str(replacing), "--json"]) == 0
+    expected = {"generation": 7, "base_offset": 0, "end_offset": 20, "log_start_offset": 0}
+    assert json.loads(capsys.readouterr().out)["footer"]["lineage"] == expected
 
 
 def test_a_damaged_block_does_not_hide_the_others() -> None:
