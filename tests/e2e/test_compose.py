@@ -69,9 +69,13 @@ def image_instruction(name: str) -> list[str]:
 
 
 def published(service: str) -> dict[int, int]:
-    """Its ports: those inside, and where the host has them."""
-    pairs = (text.split(":") for text in SERVICES[service].get("ports", ()))
-    return {int(inside): int(outside) for outside, inside in pairs}
+    """Its ports: those inside, and where the host has them, for itself alone."""
+    found = {}
+    for text in SERVICES[service].get("ports", ()):
+        address, outside, inside = text.split(":")
+        assert address == "127.0.0.1", f"{service} is open to the network"
+        found[int(inside)] = int(outside)
+    return found
 
 
 def port_of(service: str, door: str) -> int:

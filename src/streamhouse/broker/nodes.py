@@ -38,6 +38,11 @@ class Nodes:
         return frozenset(agent.node_id for agent in self._view.agents.values())
 
     @property
+    def hosts(self) -> frozenset[str]:
+        """The names or addresses that clients are told of every node that there is."""
+        return frozenset(_node(agent).host for agent in self._view.agents.values() if agent.info.kafka_address)
+
+    @property
     def is_alone(self) -> bool:
         """Whether there is no other node that a client could ask."""
         return len(self._view.heard_of) <= 1

@@ -38,6 +38,12 @@ class Settings:
     grpc_port: int = _setting(Kind.INTEGER, 50051, "port of the gRPC listener; 0 picks a free one")
     flume_port: int = _setting(Kind.INTEGER, 9094, "port of the Flume listener; 0 picks a free one")
     advertise: str = _setting(Kind.TEXT, "", "HOST or HOST:PORT that clients are told to connect to")
+    http_names: str = _setting(
+        Kind.TEXT,
+        "",
+        "names by which the HTTP port may be called, with commas between, *.NAME for all below, * for any; besides IP"
+        " addresses, localhost, the host's name and what agents advertise",
+    )
     data_dir: str = _setting(Kind.TEXT, "./streamhouse-data", "where the WAL, and by default everything, is kept")
     metadata: str = _setting(Kind.TEXT, "", "postgresql://…, or sqlite:///FILE; default: SQLite under the data dir")
     objects: str = _setting(

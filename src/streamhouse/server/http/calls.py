@@ -17,6 +17,8 @@ from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import BatchTooLarge, MalformedRequest, StreamHouseError, Unavailable
 from streamhouse.model.settings import Settings
 from streamhouse.server.http.errors import JSON, refusal
+from streamhouse.server.http.rest.origins import foreign_origin
+from streamhouse.server.http.rest.problems import problem_response
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +65,13 @@ class HttpCalls:
 
     def raw(self, path: str, method: str, handle: Handler) -> Route:
         """For bodies and answers that are not JSON; errors are."""
-        return Route(path, self.endpoint(handle, refusal), methods=[method])
+
+        async def call(request: Request) -> Response:
+            if method != "GET" and (problem := foreign_origin(request.headers)) is not None:
+                return problem_response(problem)
+            return await handle(request)
+
+        return Route(path, self.endpoint(call, refusal), methods=[method])
 
     def endpoint(self, handle: Handler, refuse: Callable[[StreamHouseError], Response]) -> Handler:
         """Within the limit on calls, with every error answered in the form that `refuse` gives it."""

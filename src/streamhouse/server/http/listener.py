@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import uvicorn
@@ -31,13 +31,23 @@ _LARGEST_SOCKET_MESSAGE_BYTES = 64 * 1024
 
 
 class HttpListener:
-    def __init__(self, settings: Settings, routes: Sequence[BaseRoute]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        routes: Sequence[BaseRoute],
+        advertised: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """`advertised`: the names by which clients are told to call the nodes."""
         self._settings = settings
         # Their levels are also looked at without a record being made.
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                guarded(Starlette(routes=list(routes), exception_handlers={HTTPException: router_refusal}), settings),
+                guarded(
+                    Starlette(routes=list(routes), exception_handlers={HTTPException: router_refusal}),
+                    settings,
+                    advertised,
+                ),
                 http=partial(  # type: ignore[arg-type]
                     BoundedConnection,
                     max_connections=settings.max_connections,
@@ -51,6 +61,8 @@ class HttpListener:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                # What is said to be JSON or bytes is not for a browser to guess about.
+                headers=[("X-Content-Type-Options", "nosniff")],
                 date_header=False,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 h11_max_incomplete_event_size=_LARGEST_HEADERS_BYTES,
@@ -63,6 +75,7 @@ class HttpListener:
         wake it ten times a second; what it does besides is done here."""
         server = self._server
         server.config.load()
+        server.server_state.default_headers = list(server.config.encoded_headers)
         server.lifespan = server.config.lifespan_class(server.config)
         try:
             listen(port.socket)

@@ -62,7 +62,11 @@ class HttpDoor:
             urls=ObjectUrls(objects),
         )
         self._rest = RestApi(context, calls)
-        self._listener = HttpListener(self._settings, [*self._rest.routes, *planning_routes(planning), *self._pages])
+        self._listener = HttpListener(
+            self._settings,
+            [*self._rest.routes, *planning_routes(planning), *self._pages],
+            advertised=lambda: broker.nodes.hosts,
+        )
         self._sinks = SinkUpkeep(
             adoption=adoption,
             sinks=context.metadata,

@@ -1,11 +1,13 @@
-"""A port that only this machine reaches, answered under this machine's names only.
+"""An HTTP port is answered under its own names only.
 
-A page of another site may have its name made to mean 127.0.0.1 after it was loaded (DNS rebinding). To a browser it
-then comes from where it asks, so that its `Origin` says nothing; but its name is still what `Host` says. A port that is
-open to a network is called by whatever name that network has for it, and is not for this to guard."""
+A page of another site may have its name made to mean an address of this network after it was loaded (DNS rebinding).
+To a browser it then comes from where it asks, so that its `Origin` says nothing; but its name is still what `Host`
+says."""
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,15 +19,21 @@ from streamhouse.server.http.rest.problems import problem_response
 from streamhouse.wire.http.rest.problems import FOREIGN_HOST, problem
 
 _LOCAL = "localhost"
+_ANY = "*"
+_MISDIRECTED = 421
 _MOST_KNOWN = 100
 
 
 class OwnNames:
     """Wraps an application. What was accepted once is remembered, so that it costs no more than a look at a set."""
 
-    def __init__(self, app: ASGIApp, advertised: str) -> None:
+    def __init__(self, app: ASGIApp, names: Iterable[str], advertised: Callable[[], Iterable[str]]) -> None:
+        """`advertised` are the names that clients are told of all nodes, as of now; `*.` before a name stands for all
+        names below it."""
         self._app = app
-        self._advertised = advertised.lower()
+        self._names = frozenset(name.lower() for name in names)
+        self._endings = tuple(name.removeprefix("*") for name in (*self._names, f"*.{_LOCAL}") if name.startswith("*."))
+        self._advertised = advertised
         self._known: set[bytes] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,9 +45,9 @@ class OwnNames:
         refusal = problem_response(
             problem(
                 FOREIGN_HOST,
-                403,
-                f"this port is called by an address of this machine or by {_LOCAL}, not by {name!r}",
-                "say with --advertise by which name it may be called, or bind it to the network with --host",
+                _MISDIRECTED,
+                f"this port is called by an IP address, {_LOCAL}, or a name of its own, not by {name!r}",
+                "say with --http-names by which names it may be called",
             )
         )
         if scope["type"] == "websocket":
@@ -49,19 +57,25 @@ class OwnNames:
 
     def _is_own(self, host: bytes) -> bool:
         name = _without_port(host.decode("latin-1").lower())
-        if not (name in ("", _LOCAL, self._advertised) or name.endswith(f".{_LOCAL}") or _is_address(name)):
-            return False
-        if len(self._known) < _MOST_KNOWN:
+        is_own = (
+            name in ("", _LOCAL)
+            or name in self._names
+            or name.endswith(self._endings)
+            or _is_address(name)
+            or name in {advertised.lower() for advertised in self._advertised()}
+        )
+        if is_own and len(self._known) < _MOST_KNOWN:
             self._known.add(host)
-        return True
+        return is_own
 
 
-def guarded(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """The application itself where everybody may call it by any name."""
-    if settings.host != _LOCAL and not (_is_address(settings.host) and ip_address(settings.host).is_loopback):
+def guarded(app: ASGIApp, settings: Settings, advertised: Callable[[], Iterable[str]] = tuple) -> ASGIApp:
+    """The application itself if it may be called by any name."""
+    given = [name.strip() for name in settings.http_names.split(",") if name.strip()]
+    if _ANY in given:
         return app
-    advertised = parse_bootstrap(settings.advertise)[0].host if settings.advertise else ""
-    return OwnNames(app, advertised)
+    own = [parse_bootstrap(settings.advertise)[0].host] if settings.advertise else []
+    return OwnNames(app, [*given, *own, settings.host, socket.gethostname()], advertised)
 
 
 def _without_port(host: str) -> str:

@@ -59,6 +59,5 @@ _PAGE_HEADERS = {
     "Content-Security-Policy": (
         f"default-src 'none'; style-src {_sha256(STYLE)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
