@@ -15,6 +15,7 @@ from streamhouse.app.doors import Door, Doors
 from streamhouse.app.options import (
     given_defaults,
     group_defaults,
+    is_sent_in_the_clear,
     is_shared,
     metadata_url,
     node_defaults,
@@ -488,6 +489,10 @@ class Node:
         return metadata
 
     async def _open_objects(self, settings: Settings) -> ObjectStore:
+        if is_sent_in_the_clear(settings):
+            _log.warning(
+                "records and keys go to S3 over http: anybody on the way can read them; use an https:// endpoint"
+            )
         objects = await open_store(objects_url(settings), self._clock, s3_options(settings))
         self._stack.push_async_callback(objects.close)
         return objects

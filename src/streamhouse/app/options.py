@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from streamhouse.model.settings import Settings
 from streamhouse.objects.s3 import S3Options
@@ -49,6 +49,13 @@ def group_defaults(settings: Settings) -> dict[str, str]:
         "consumer.heartbeat.interval.ms": str(settings.group_consumer_heartbeat_interval),
         "consumer.session.timeout.ms": str(settings.group_consumer_session_timeout),
     }
+
+
+def is_sent_in_the_clear(settings: Settings) -> bool:
+    """Whether what goes to the object store leaves this machine, and anybody on the way can read it."""
+    endpoint = urlsplit(settings.s3_endpoint)
+    is_here = endpoint.hostname in ("localhost", "127.0.0.1", "::1")
+    return settings.objects.startswith("s3:") and endpoint.scheme == "http" and not is_here
 
 
 def s3_options(settings: Settings) -> S3Options:

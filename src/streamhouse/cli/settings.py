@@ -29,6 +29,11 @@ AWS_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
+FILE_SUFFIX = "_file"
+FROM_FILES = ("metadata", "s3_access_key_id", "s3_secret_access_key", "s3_session_token")
+"""Settings that are or may hold secrets: what has the suffix behind its name tells the file that the value is in."""
+_MOST_FILE_BYTES = 64 * 1024
+
 # Greedy on purpose: a password with an unescaped '@' or '/' must not leave its tail unmasked.
 _URL_PASSWORD = re.compile(r"(?<=://)([^/@:]*):.*@|([?&][a-z]*password)=[^&]*", re.IGNORECASE)
 _YES = ("true", "yes", "on", "1")
@@ -119,13 +124,33 @@ def _mask_password(match: re.Match[str]) -> str:
 def _given(
     name: str, flags: Mapping[str, str | bool], environ: Mapping[str, str], file: SettingsFile | None
 ) -> tuple[object, str] | None:
-    if name in flags:
-        return flags[name], flag_name(name)
-    if environ.get(variable_name(name)):
-        return environ[variable_name(name)], variable_name(name)
-    if file is not None and name in file.values:
-        return file.values[name], f"{file.name}: {name}"
+    keys = (name, name + FILE_SUFFIX) if name in FROM_FILES else (name,)
+    levels: list[tuple[Mapping[str, object], Callable[[str], str]]] = [
+        (flags, flag_name),
+        ({key: environ[variable_name(key)] for key in keys if environ.get(variable_name(key))}, variable_name),
+    ]
+    if file is not None:
+        levels.append((file.values, lambda key: f"{file.name}: {key}"))
+    for values, source_of in levels:
+        there = [key for key in keys if key in values]
+        if len(there) > 1:
+            raise InvalidConfig(f"both {source_of(there[0])} and {source_of(there[1])} are given", hint="give one")
+        for key in there:
+            return (values[key] if key == name else _content_of(values[key], source_of(key))), source_of(key)
     return None
+
+
+def _content_of(path: object, source: str) -> str:
+    """Of a file with a secret in it, as Docker and Kubernetes hand them out: without the end of its line."""
+    try:
+        with open(_text(path), encoding="utf-8") as file:
+            content = file.read(_MOST_FILE_BYTES).strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        said = problem.strerror if isinstance(problem, OSError) else "it is not text"
+        raise InvalidConfig(f"{source}: cannot read {str(path)!r}: {said}") from None
+    if not content:
+        raise InvalidConfig(f"{source}: {str(path)!r} is empty")
+    return content
 
 
 def _take_aws_variables(values: dict[str, Any], sources: dict[str, str], environ: Mapping[str, str]) -> None:
@@ -141,7 +166,7 @@ def _take_aws_variables(values: dict[str, Any], sources: dict[str, str], environ
 
 
 def _refuse_unknown_keys(file: SettingsFile) -> None:
-    known = setting_kinds()
+    known = [*setting_kinds(), *(name + FILE_SUFFIX for name in FROM_FILES)]
     for key in file.values:
         if key not in known:
             nearest = difflib.get_close_matches(key.replace("-", "_"), known, n=1)

@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from streamhouse.cli.settings import (
+    FILE_SUFFIX,
+    FROM_FILES,
     EffectiveSettings,
     flag_name,
     load_settings,
@@ -60,4 +62,11 @@ def _option(item: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., An
     help_text = f"{item.metadata['help']}  [{variable_name(item.name)}{f'; {shown}' if shown else ''}]"
     if kind is Kind.FLAG:
         return click.option(f"{flag}/--no-{flag[2:]}", item.name, default=None, help=help_text)
-    return click.option(flag, item.name, default=None, metavar=_METAVARS[kind], help=help_text)
+    option = click.option(flag, item.name, default=None, metavar=_METAVARS[kind], help=help_text)
+    return option if item.name not in FROM_FILES else lambda command: option(_file_option(item.name)(command))
+
+
+def _file_option(setting: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    name = setting + FILE_SUFFIX
+    help_text = f"file with the value of {flag_name(setting)}, which others may not read  [{variable_name(name)}]"
+    return click.option(flag_name(name), name, default=None, metavar="FILE", help=help_text)

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from streamhouse.cli.settings import MASK, SettingsFile, load_settings, read_settings_file, show_setting, variable_name
+from streamhouse.cli.settings import (
+    FROM_FILES,
+    MASK,
+    SettingsFile,
+    load_settings,
+    read_settings_file,
+    show_setting,
+    variable_name,
+)
 from streamhouse.model.errors import InvalidConfig, NotFound
 from streamhouse.model.settings import Kind, Settings, setting_kinds
 
@@ -183,3 +191,42 @@ def test_a_file_is_read_from_disk_and_its_damage_reported(tmp_path: Path) -> Non
 )
 def test_settings_are_shown_as_people_write_them_with_secrets_masked(name: str, value: object, shown: str) -> None:
     assert show_setting(name, value) == shown
+
+
+# --- secrets in files ---
+
+
+@pytest.mark.parametrize("name", FROM_FILES)
+def test_a_secret_may_be_in_a_file_wherever_a_setting_may_be_given(tmp_path: Path, name: str) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("postgresql://me:pa55@db/x\n")
+    key = f"{name}_file"
+    for given in (
+        {"flags": {key: str(secret)}, "environ": {}},
+        {"flags": {}, "environ": {variable_name(key): str(secret)}},
+        {"flags": {}, "environ": {}, "file": toml(**{key: str(secret)})},
+    ):
+        effective = load_settings(**given)
+        assert getattr(effective.settings, name) == "postgresql://me:pa55@db/x"
+        assert key.replace("_", "").lower() in effective.sources[name].replace("_", "").replace("-", "").lower()
+
+
+def test_a_flag_wins_over_a_file_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("from the file")
+    environ = {"STREAMHOUSE_S3_SESSION_TOKEN_FILE": str(tmp_path / "secret")}
+    assert load_settings(flags={"s3_session_token": "flag"}, environ=environ).settings.s3_session_token == "flag"
+
+
+def test_a_secret_and_its_file_in_one_place_contradict_each_other(tmp_path: Path) -> None:
+    environ = {"STREAMHOUSE_METADATA": "sqlite:x", "STREAMHOUSE_METADATA_FILE": str(tmp_path / "secret")}
+    with pytest.raises(InvalidConfig, match=r"both STREAMHOUSE_METADATA and STREAMHOUSE_METADATA_FILE"):
+        load_settings(flags={}, environ=environ)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xfe\x00"])
+def test_a_file_without_a_secret_is_refused_and_named(tmp_path: Path, content: bytes | None) -> None:
+    secret = tmp_path / "secret"
+    if content is not None:
+        secret.write_bytes(content)
+    with pytest.raises(InvalidConfig, match="secret"):
+        load_settings(flags={"metadata_file": str(secret)}, environ={})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from starlette.routing import BaseRoute
 
@@ -98,6 +98,12 @@ class HttpDoor:
             await self._rest.close()
 
 
+def _without_user(url: str) -> str:
+    """Who is told where the store is, is not told by which keys this node reaches it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
 def _location(settings: Settings, objects_url: str) -> ObjectsLocation:
     """A directory is named from the root on: whoever is told has another working directory."""
     scheme, _, rest = objects_url.partition(":")
@@ -106,7 +112,7 @@ def _location(settings: Settings, objects_url: str) -> ObjectsLocation:
     if scheme == "s3":
         return ObjectsLocation(
             url=objects_url,
-            endpoint=settings.s3_endpoint,
+            endpoint=_without_user(settings.s3_endpoint),
             region=settings.s3_region or "us-east-1",
             path_style=settings.s3_path_style,
         )

@@ -159,7 +159,7 @@ class IcebergSink(Output):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresSink(Output):
-    dsn: str
+    dsn: str = field(repr=False)
     table: str
     key: tuple[str, ...]
     key_line: int

@@ -13,6 +13,8 @@ from planning_parts.reading import ALL, PIECE_BYTES, plan, question, read_plan
 from streamhouse.client.planning import PlanningClient
 from streamhouse.format.compression import Codec
 from streamhouse.model.errors import InvalidInput, MalformedRequest, NotFound, OffsetOutOfRange, Unavailable
+from streamhouse.model.settings import Settings
+from streamhouse.server.http.node import _location
 from streamhouse.testing import Broker
 from streamhouse.wire.http import planning as api
 
@@ -255,3 +257,9 @@ def test_a_store_that_cannot_be_read_is_unavailable_and_then_asked_again(
     broker.faults.fail_reads(times=2)
 
     assert read_plan(client, topic, plan(client, topic)) == kafka.read(topic)
+
+
+@pytest.mark.parametrize("endpoint", ["http://key:secret@s3.example.com:9000/x", "http://s3.example.com:9000/x", ""])
+def test_who_is_told_where_the_store_is_gets_no_keys_of_it(endpoint: str) -> None:
+    told = _location(Settings(s3_endpoint=endpoint), "s3://bucket/prefix").endpoint
+    assert told == endpoint.replace("key:secret@", "")
