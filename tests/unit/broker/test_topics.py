@@ -107,9 +107,10 @@ async def test_configs_that_are_replaced_are_checked_first() -> None:
 async def test_a_topic_whose_creation_broke_off_can_be_created_again(step: str, lost_answer: bool) -> None:
     """Nobody must have to start the node again to use the name."""
     async with bench() as shared, shared.engine(lease_ttl=2_000, lease_renewal=20) as running:
-        shared.metadata.fail(step, lost_answer=lost_answer)
+        shared.metadata.fail(step, times=1_000, lost_answer=lost_answer)
         with pytest.raises(MetadataUnavailable):
             await running.create()
+        shared.metadata.heal()
 
         try:
             await running.create()
