@@ -1,7 +1,8 @@
-"""How the cluster heals, seed by seed: who is dead is left alone, and who is slow gets on."""
+"""How the cluster heals, seed by seed: who is dead is left alone, who is slow gets on, and nothing goes in circles."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch
@@ -12,7 +13,8 @@ from sim.cluster.agent import EPOCH_MS
 from sim.cluster.network import Weather
 from sim.cluster.schedule import AGENTS, STORM_SECONDS, Fault
 from sim.cluster.simulation import TOPICS, Simulation, Violation
-from streamhouse.core.placement import liveness
+from streamhouse.core.placement import attempts, liveness
+from streamhouse.log import handing_over
 
 SEEDS = range(12)
 CRASH_SECONDS = 2.0
@@ -60,6 +62,24 @@ def test_without_the_note_of_a_death_something_would_be() -> None:
 
     with patch.object(liveness, "is_heard_of", by_heartbeat_alone):
         assert sum(transfers_to_a_dead_agent(seed) for seed in SEEDS) > 0
+
+
+def tries_of_a_hand_over_that_fails(seed: int) -> int:
+    """Within five seconds, of the partition that was tried most often."""
+    pins = [Fault(0.5, "pin", AGENTS[(seed + number) % 3], amount=number) for number in range(4)]
+    simulation = a_simulation(seed, Weather(), *pins)
+    with patch.object(handing_over, "_QUICK_MS", -1):
+        simulation.run()
+    return max(Counter(transfer.partition for transfer in simulation.database._transfers.values()).values())
+
+
+def test_what_cannot_be_handed_over_is_tried_less_and_less_often() -> None:
+    assert max(tries_of_a_hand_over_that_fails(seed) for seed in SEEDS) <= 4
+
+
+def test_without_the_waits_it_would_be_tried_in_circles() -> None:
+    with patch.object(attempts, "wait_ms", lambda _failures: 0):
+        assert max(tries_of_a_hand_over_that_fails(seed) for seed in SEEDS) > 20
 
 
 def unwell(seeds: Sequence[int]) -> list[int]:
