@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from maintain_parts.exports import TARGETS, Place
 from maintain_parts.logs import SMALL_TAIL, connection_to, create_topic, keyed_records
@@ -66,6 +67,19 @@ def test_what_is_new_is_added_each_time(place: Place, node: SparkNode, spark: Sp
     merge(spark, Merging(connection=connection_to(node), topics=[place.topic]))
     assert place.export().rows == 100
     assert place.read() == consume(node.bootstrap, place.topic)
+
+
+def test_partitions_that_are_added_are_exported_from_their_beginning(place: Place, node: SparkNode) -> None:
+    assert place.export().rows == 200
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    admin.create_partitions([NewPartitions(place.topic, 5)])[place.topic].result()
+    produce(node.bootstrap, place.topic, keyed_records(100, keys=50, seed=2))
+
+    assert place.export().rows == 100
+
+    exported = place.read()
+    assert exported == consume(node.bootstrap, place.topic)
+    assert {row.partition for row in exported} == set(range(5))
 
 
 def test_a_killed_run_is_finished_by_the_next(place: Place, node: SparkNode, monkeypatch: pytest.MonkeyPatch) -> None:

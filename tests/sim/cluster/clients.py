@@ -122,6 +122,9 @@ class Reader:
         self._world = world
         self._positions = dict.fromkeys(partitions, 0)
 
+    def add(self, partition: TopicPartition) -> None:
+        self._positions[partition] = 0
+
     async def run(self) -> None:
         world = self._world
         while not world.is_storm_over:

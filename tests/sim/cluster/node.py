@@ -54,9 +54,8 @@ class Catalog:
         self._configs: dict[str, Mapping[str, str]] = {}
 
     async def refresh(self) -> None:
-        """Once: no topic is made or deleted here."""
-        if not self._topics:
-            self._topics = {topic.topic_id: topic for topic in await self._database.list_topics()}
+        """No topic is made or deleted here, but they grow."""
+        self._topics = {topic.topic_id: topic for topic in await self._database.list_topics()}
 
     def find_id(self, topic_id: UUID) -> Topic | None:
         return self._topics.get(topic_id)

@@ -10,6 +10,8 @@ from sim.cluster.network import Weather
 AGENTS = ("agent-1", "agent-2", "agent-3")
 STORM_SECONDS = 5.5
 _LEASE_IS_OVER_SECONDS = 1.1
+_GROWS = 0.3
+"""The share of storms in which a topic grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def draw(seed: int) -> Schedule:
     faults = [_draw_fault(random, random.choice(kinds)) for _ in range(random.randint(2, 9))]
     if weights["elect unclean"]:
         faults += [_draw_election(random, fault) for fault in faults if fault.seconds > _LEASE_IS_OVER_SECONDS]
+    if random.random() < _GROWS:
+        faults.append(Fault(random.uniform(0.4, STORM_SECONDS - 1.5), "grow", amount=random.randrange(2)))
     return Schedule(
         weather=Weather(
             refused=roughness * random.random() * 0.06,

@@ -101,11 +101,12 @@ class Simulation:
         self.partitions = list(self.database.partitions)
         self._clients: dict[str, list[DatabaseClient]] = {agent_id: [] for agent_id in AGENTS}
         self.agents = {agent_id: self._make_agent(agent_id) for agent_id in AGENTS}
-        ids = count(1)
+        self._producer_ids = ids = count(1)
         self.producers = [Producer(self, partition, next(ids)) for partition in self.partitions] + [
             Producer(self, self.random.choice(self.partitions), next(ids)),
             Producer(self, self.random.choice(self.partitions), None),
         ]
+        self._reader = Reader(self, self.partitions)
         self._errors = _ErrorLog()
 
     # --- a run ---
@@ -137,7 +138,7 @@ class Simulation:
             self.loop.call_soon(agent.start, context=self.loop.nobody)
         for fault in self.schedule.faults:
             self.loop.call_at(fault.at, self._strike, fault, context=self.loop.nobody)
-        for client in (*self.producers, Reader(self, self.partitions)):
+        for client in (*self.producers, self._reader):
             self.loop.start(client.run(), self.loop.nobody)
         self.loop.run_until(STORM_SECONDS)
 
@@ -236,6 +237,18 @@ class Simulation:
             case "elect unclean":
                 for partition in self.partitions:
                     self._elect(partition)
+            case "grow":
+                self._grow(self.database.list_topics()[fault.amount])
+
+    def _grow(self, topic: Topic) -> None:
+        """By one partition, which is written to and read from then on."""
+        self.database.grow_topic(topic, topic.partition_count + 1)
+        partition = TopicPartition(topic.topic_id, topic.partition_count)
+        self.partitions.append(partition)
+        self._reader.add(partition)
+        producer = Producer(self, partition, next(self._producer_ids))
+        self.producers.append(producer)
+        self.loop.start(producer.run(), self.loop.nobody)
 
     def _cut(self, agent_id: str, service: str, seconds: float) -> None:
         self.network.cut(agent_id, service)
