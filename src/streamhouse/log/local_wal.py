@@ -273,7 +273,10 @@ class LocalWal:
                 self._fail(OSError(error, os.strerror(error)))
         # First what is durable: who is told of a loss takes back everything that it was not told to be durable.
         for owner, end_offset in durable.items():
-            owner.durable(end_offset)
+            try:
+                owner.durable(end_offset)
+            except Exception:  # a bug, which must not be paid for by all others that were synced with it
+                _log.exception("%s could not be told that it is durable up to %d", owner.partition, end_offset)
         self._settle_failures()
         if has_switched and self._retires_when_switched:
             self._retires_when_switched = False

@@ -187,7 +187,7 @@ class ObjectWal:
         self._sealed_at_ms = self._clock.monotonic_ms()
         sealed.handed_over_s = gathering.since_s
         self._in_flight.append(sealed)
-        self._tasks.start(self._upload(sealed), "upload")
+        self._tasks.start(self._upload(sealed), "upload").add_done_callback(lambda _: self._upload_ended(sealed))
 
     # --- storing ---
 
@@ -200,9 +200,29 @@ class ObjectWal:
             self.measures.failures += 1
             sealed.problem = problem
         sealed.is_finished = True
+        self._commit_what_is_finished()
+
+    def _upload_ended(self, sealed: SealedObject) -> None:
+        """However that was, also by a cancellation that nobody here asked for: one that never finished would hold up
+        everything behind it for ever."""
+        if not sealed.is_finished and not self._closed:
+            sealed.problem = StorageUnavailable("the upload broke off")
+            sealed.is_finished = True
+            self._commit_what_is_finished()
+
+    def _commit_what_is_finished(self) -> None:
         if not self._is_committing:
             self._is_committing = True
-            self._tasks.start(self._commit_finished(), "commit")
+            self._tasks.start(self._commit_finished(), "commit").add_done_callback(self._commit_ended)
+
+    def _commit_ended(self, commit: asyncio.Task[None]) -> None:
+        """If it broke off, nobody knows what the store has, and whoever was not told yet would never be."""
+        if self._closed or not (commit.cancelled() or commit.exception()):
+            return
+        for sealed in self._in_flight:
+            if sealed.is_finished and sealed.problem is None:
+                sealed.problem = StorageUnavailable("the commit broke off")
+        self._commit_what_is_finished()
 
     async def _commit_finished(self) -> None:
         """In the order of sealing: an object that is stored waits for those before it."""

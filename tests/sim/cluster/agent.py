@@ -36,6 +36,8 @@ class AgentClock:
 
 
 class SimulatedAgent:
+    node_type = Node
+
     def __init__(
         self,
         agent_id: str,
@@ -71,7 +73,7 @@ class SimulatedAgent:
         self._run(process, self.node.start, is_final=False)
 
     def _build(self, process: Process) -> None:
-        self.node = Node(
+        self.node = self.node_type(
             agent_id=self.agent_id,
             disk=self.disk,
             wal=ModelWal(self.disk, self.loop, self.random, process),

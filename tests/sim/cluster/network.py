@@ -11,7 +11,6 @@ from sim.cluster.loop import VirtualLoop
 from streamhouse.model.errors import StreamHouseError, Unavailable
 
 T = TypeVar("T")
-_TIMEOUT_MS = 800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +30,8 @@ class Network:
         self._loop = loop
         self._random = random
         self.weather = weather
+        self.timeout_ms = {"database": 800, "bucket": 800}
+        """After how long a caller gives a call to a service up; much longer, if connections may be half open."""
         self._cuts: set[tuple[str, str]] = set()
 
     def cut(self, agent_id: str, service: str) -> None:
@@ -77,6 +78,7 @@ class _Exchange:
         self._unavailable = unavailable
         self._work = work
         self._answer_lost = False
+        self._timeout_s = network.timeout_ms[link[1]] / 1000
         self.answer = loop.create_future()
 
     def send(self, random: Random) -> None:
@@ -88,14 +90,14 @@ class _Exchange:
         self._answer_lost = fate < weather.refused + weather.answer_lost
         if fate > 1 - weather.late:
             self._answer_lost = True
-            self._later(random.uniform(0.5, 4.0) * _TIMEOUT_MS / 1000, self._arrive)
-            self._later(_TIMEOUT_MS / 1000, self._refuse)
+            self._later(random.uniform(0.5, 4.0) * self._timeout_s, self._arrive)
+            self._later(self._timeout_s, self._refuse)
         else:
             self._later(self._network.delay(), self._arrive)
 
     def _arrive(self) -> None:
         if self._network.is_cut(self._link):
-            self._later(_TIMEOUT_MS / 1000, self._refuse)
+            self._later(self._timeout_s, self._refuse)
             return
         try:
             result = self._work()

@@ -67,7 +67,8 @@ class Catalog:
 
     def log_config_of(self, topic: Topic) -> LogConfig:
         config = parse_log_config(self.config_of(topic))
-        return replace(config, segment_bytes=self._segment_bytes, segment_age_ms=SETTINGS.segment_age)
+        limits = {"segment_bytes": self._segment_bytes, "segment_age_ms": SETTINGS.segment_age, "retention_ms": -1}
+        return replace(config, **limits)
 
     def __iter__(self) -> Any:
         return iter(self._topics.values())
@@ -153,12 +154,14 @@ class Node:
         self._fetcher = Fetcher(self.engine.reader)
         self._membership = Membership(
             store=self.database,  # type: ignore[arg-type]
-            info=AgentInfo(agent_id=agent_id, address="", kafka_address=agent_id, zone="", agent_group="default"),
+            info=AgentInfo(
+                agent_id=agent_id, address="", kafka_address=f"{agent_id}:1", zone="", agent_group="default"
+            ),
             node_id=0,
             clock=clock,
             heartbeat_ms=SETTINGS.heartbeat,
         )
-        view = ClusterView(
+        self._view = ClusterView(
             self.database,  # type: ignore[arg-type]
             clock,
             agent_id=agent_id,
@@ -167,7 +170,7 @@ class Node:
         )
         self._store_watch = StoreWatch(
             membership=self._membership,
-            view=view,
+            view=self._view,
             objects=bucket,  # type: ignore[arg-type]
             overdue_ms=self.engine.wals.object.overdue_ms,
             clock=clock,
@@ -175,7 +178,7 @@ class Node:
         )
         self._assigner = Assigner(
             membership=self._membership,
-            view=view,
+            view=self._view,
             store_watch=self._store_watch,
             transfers=self.database,  # type: ignore[arg-type]
             topics=self._topics,

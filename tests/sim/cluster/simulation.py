@@ -44,7 +44,6 @@ TOPICS = tuple(
     )
     for number, durability in enumerate(("object", "wal"), start=1)
 )
-HEALING_SECONDS = 40.0
 _LOOK_SECONDS = 0.2
 _TRANSFER_TIMEOUT_MS = 2_000
 
@@ -84,6 +83,9 @@ class _ErrorLog(logging.Handler):
 
 
 class Simulation:
+    agent_type = SimulatedAgent
+    healing_seconds = 40.0
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.schedule = draw(seed)
@@ -101,11 +103,8 @@ class Simulation:
         self.partitions = list(self.database.partitions)
         self._clients: dict[str, list[DatabaseClient]] = {agent_id: [] for agent_id in AGENTS}
         self.agents = {agent_id: self._make_agent(agent_id) for agent_id in AGENTS}
-        self._producer_ids = ids = count(1)
-        self.producers = [Producer(self, partition, next(ids)) for partition in self.partitions] + [
-            Producer(self, self.random.choice(self.partitions), next(ids)),
-            Producer(self, self.random.choice(self.partitions), None),
-        ]
+        self._producer_ids = count(1)
+        self.producers = self._make_producers()
         self._reader = Reader(self, self.partitions)
         self._errors = _ErrorLog()
 
@@ -151,7 +150,7 @@ class Simulation:
             agent.disk.sync_fails = 0.0
             self.loop.call_soon(agent.resume, context=self.loop.nobody)
             self.loop.call_soon(agent.start, context=self.loop.nobody)
-        deadline = self.loop.time() + HEALING_SECONDS
+        deadline = self.loop.time() + self.healing_seconds
         while self._illness() and self.loop.time() < deadline:
             for agent in self.agents.values():
                 self.loop.call_soon(agent.flush, context=self.loop.nobody)
@@ -159,7 +158,7 @@ class Simulation:
 
     def _check(self) -> None:
         for illness in self._illness():
-            self.history.violations.append(f"I8 after {HEALING_SECONDS} s: {illness}")
+            self.history.violations.append(f"I8 after {self.healing_seconds} s: {illness}")
         placements = {placement.partition: placement for placement in self.database.list_placements()}
         for partition, record in self.database.partitions.items():
             ranges = self.database.needed_ranges(partition)
@@ -279,7 +278,14 @@ class Simulation:
 
         bucket = BucketClient(agent_id, self.bucket, self.network)
         segment_bytes = self.schedule.segment_bytes
-        return SimulatedAgent(agent_id, self.loop, self.random, make_database_client, bucket, segment_bytes)
+        return self.agent_type(agent_id, self.loop, self.random, make_database_client, bucket, segment_bytes)
+
+    def _make_producers(self) -> list[Producer]:
+        ids = self._producer_ids
+        return [Producer(self, partition, next(ids)) for partition in self.partitions] + [
+            Producer(self, self.random.choice(self.partitions), next(ids)),
+            Producer(self, self.random.choice(self.partitions), None),
+        ]
 
     def _report(self, change: Change) -> None:
         """A hint and no promise: it takes its time, and who is cut off hears nothing."""

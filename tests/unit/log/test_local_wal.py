@@ -52,6 +52,23 @@ async def test_what_is_durable_is_found_again_byte_for_byte(directory: Path) -> 
     assert len(owner.acknowledged) == 3
 
 
+async def test_an_owner_that_fails_when_it_is_told_keeps_nobody_else_from_being_told(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = Owner(0), Owner(1)
+
+    def fail(end_offset: int) -> None:
+        raise AssertionError("it cannot even be told")
+
+    monkeypatch.setattr(broken, "durable", fail)
+    async with OpenWal(directory) as opened:
+        broken.append(opened.wal)
+        other.append(opened.wal)
+        opened.wal.kick()
+
+        await until(lambda: other.durable_end == 1, "the other one is told")
+
+
 async def test_nothing_is_written_before_the_kick(directory: Path) -> None:
     owner = Owner()
     async with OpenWal(directory) as opened:

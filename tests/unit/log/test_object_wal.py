@@ -675,3 +675,56 @@ async def test_closing_that_is_cancelled_leaves_no_task() -> None:
 
         assert closing.cancelled()
         assert len(bench.wal._tasks) == 0
+
+
+# --- what ends as nothing should ---
+
+
+async def test_an_upload_that_breaks_off_without_a_word_leaves_nobody_waiting() -> None:
+    """A task that ends by a stray cancellation is silent. What is behind it would wait for its turn for ever."""
+    async with running() as bench:
+        first, second = bench.owner(0), bench.owner(1)
+        hold = bench.objects.hold(Operation.CREATE)
+        first.append(bench.wal)
+        await until(hold.reached.is_set, "the upload is under way")
+        (upload,) = (task for task in asyncio.all_tasks() if task.get_name() == "object-wal:upload")
+        upload.cancel()
+        await until(lambda: first.problems, "the owner is told")
+        hold.release()
+        second.append(bench.wal)
+
+        await bench.until_durable(second)
+        assert bench.fenced == [first]
+
+
+async def test_a_commit_that_breaks_off_without_a_word_leaves_nobody_waiting() -> None:
+    async with running() as bench:
+        first, second = bench.owner(0), bench.owner(1)
+        bench.store.gate.clear()
+        first.append(bench.wal)
+        await until(lambda: bench.store.transactions, "the commit is under way")
+        (commit,) = (task for task in asyncio.all_tasks() if task.get_name() == "object-wal:commit")
+        commit.cancel()
+        await until(lambda: first.problems, "the owner is told")
+        bench.store.gate.set()
+        second.append(bench.wal)
+
+        await bench.until_durable(second)
+        assert bench.fenced == [first]
+
+
+async def test_an_owner_that_fails_when_it_is_told_keeps_nobody_else_from_being_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running() as bench:
+        broken, other = bench.owner(0), bench.owner(1)
+
+        def fail(end_offset: int) -> None:
+            raise AssertionError("it cannot even be told")
+
+        monkeypatch.setattr(broken, "durable", fail)
+        broken.append(bench.wal)
+        other.append(bench.wal)
+
+        await until(lambda: other.heard, "the other one is told")
+        await until(lambda: broken.problems, "and this one, that it must begin again")
