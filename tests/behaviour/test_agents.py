@@ -298,6 +298,7 @@ async def test_of_many_that_take_over_at_once_none_is_in_the_others_way(
     granted = await asyncio.gather(
         *(metadata.acquire_leases(f"taker-{number}", some, TTL_MS) for number, some in enumerate(asked)),
         *(metadata.heartbeat_agent(holder) for holder in holders),
+        *(metadata.deregister_agent(holder) for holder in holders[:2]),
         *(metadata.acquire_shards(f"taker-{number}", range(12), TTL_MS) for number in range(3)),
     )
     taken = [lease.partition for leases in granted[: len(asked)] for lease in leases if lease is not None]

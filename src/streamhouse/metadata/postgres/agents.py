@@ -33,10 +33,10 @@ _LIST = """
         coalesce(a.last_heartbeat = dead.last_heartbeat, FALSE) AS is_found_dead
     FROM agents a LEFT JOIN found_dead dead USING (agent_id) ORDER BY a.agent_id COLLATE "C"
 """
-# Who was heard of after its lease ran out is alive, and was only slow.
+# Who was heard of after its lease ran out is alive, and was only slow. Nobody removes the agent meanwhile; it may beat.
 _FIND_DEAD = """
     INSERT INTO found_dead (agent_id, last_heartbeat)
-    SELECT agent_id, last_heartbeat FROM agents WHERE agent_id = $1 AND last_heartbeat < $2
+    SELECT agent_id, last_heartbeat FROM agents WHERE agent_id = $1 AND last_heartbeat < $2 FOR KEY SHARE
     ON CONFLICT (agent_id) DO UPDATE SET last_heartbeat = excluded.last_heartbeat
 """
 _FIND_ALIVE = "DELETE FROM found_dead WHERE agent_id = $1"
