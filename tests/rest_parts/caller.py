@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from node.wait import HUNG_SECONDS
 
 API = "/api/v1"
+MEMBER_SECRET = "Streamhouse-Member-Secret"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +29,18 @@ class Answer:
 
 
 class RestCaller:
+    """Keeps the secrets of the members that it joined with, as callers must."""
+
     def __init__(self, endpoint: str) -> None:
         self._netloc = urlsplit(endpoint).netloc
+        self._secrets: dict[str, str] = {}
 
     def call(self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Answer:
         """A path without a leading slash is below /api/v1; a body is sent as JSON."""
         connection = HTTPConnection(self._netloc, timeout=HUNG_SECONDS)
         try:
             data = None if body is None else json.dumps(body).encode()
-            given = {} if body is None else {"Content-Type": "application/json"}
+            given = self.secret_for(path) | ({} if body is None else {"Content-Type": "application/json"})
             connection.request(
                 method, path if path.startswith("/") else f"{API}/{path}", data, given | dict(headers or {})
             )
@@ -72,7 +76,15 @@ class RestCaller:
         assert problem["detail"]
         return problem
 
+    def secret_for(self, path: str) -> dict[str, str]:
+        """The header for a path of a member."""
+        secrets = [secret for member, secret in self._secrets.items() if f"/members/{member}" in path]
+        return {MEMBER_SECRET: secrets[0]} if secrets else {}
+
     def _expect(self, status: int, method: str, path: str, body: object = None) -> Any:
         answer = self.call(method, path, body)
         assert answer.status == status, answer
-        return answer.json if answer.body else None
+        said = answer.json if answer.body else None
+        if isinstance(said, dict) and said.get("member_secret"):
+            self._secrets[said["member_id"]] = said["member_secret"]
+        return said

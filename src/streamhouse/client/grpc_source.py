@@ -102,6 +102,7 @@ class GrpcGroupReader:
         self._wanted = wanted
         self._client_id = client_id
         self._member_id = ""
+        self._member_secret = ""
         self._assigned: frozenset[GroupPartition] = frozenset()
         self._finished: dict[GroupPartition, int] = {}
         self._committed_ms = clock.monotonic_ms()
@@ -133,6 +134,7 @@ class GrpcGroupReader:
         request = pb.CommitRequest(
             group_id=self._wanted.group,
             member_id=self._member_id,
+            member_secret=self._member_secret,
             offsets=[
                 pb.TopicPartitionOffset(topic=topic, partition=partition, offset=offset)
                 for (topic, partition), offset in offsets.items()
@@ -147,7 +149,9 @@ class GrpcGroupReader:
         try:
             if self._wanted.commit_every_ms is not None:
                 await self._commit_finished()
-            request = pb.LeaveRequest(group_id=self._wanted.group, member_id=self._member_id)
+            request = pb.LeaveRequest(
+                group_id=self._wanted.group, member_id=self._member_id, member_secret=self._member_secret
+            )
             with suppress(*RETRIABLE, NotFound):
                 await self._channel.call(self._leave, request, _CALL_MS)
         finally:
@@ -167,6 +171,7 @@ class GrpcGroupReader:
     def _take_assignment(self, assignment: pb.Assignment) -> None:
         is_same_member = self._member_id == assignment.member_id
         self._member_id = assignment.member_id
+        self._member_secret = assignment.member_secret
         self._assigned = frozenset(GroupPartition(each.topic, each.partition) for each in assignment.partitions)
         # What is another member's now is that one's to commit; and another life knows nothing of the one before.
         self._finished = {

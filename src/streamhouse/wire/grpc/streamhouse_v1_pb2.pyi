@@ -389,14 +389,16 @@ class SubscribeResponse(_message.Message):
     def __init__(self, assignment: _Optional[_Union[Assignment, _Mapping]] = ..., records: _Optional[_Union[GroupRecords, _Mapping]] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("member_id", "member_epoch", "partitions")
+    __slots__ = ("member_id", "member_epoch", "partitions", "member_secret")
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_SECRET_FIELD_NUMBER: _ClassVar[int]
     member_id: str
     member_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[TopicPartition]
-    def __init__(self, member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[TopicPartition, _Mapping]]] = ...) -> None: ...
+    member_secret: str
+    def __init__(self, member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[TopicPartition, _Mapping]]] = ..., member_secret: _Optional[str] = ...) -> None: ...
 
 class GroupRecords(_message.Message):
     __slots__ = ("topic", "partition", "records", "next_offset")
@@ -411,26 +413,30 @@ class GroupRecords(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_offset: _Optional[int] = ...) -> None: ...
 
 class CommitRequest(_message.Message):
-    __slots__ = ("group_id", "member_id", "offsets")
+    __slots__ = ("group_id", "member_id", "offsets", "member_secret")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_SECRET_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     member_id: str
     offsets: _containers.RepeatedCompositeFieldContainer[TopicPartitionOffset]
-    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., offsets: _Optional[_Iterable[_Union[TopicPartitionOffset, _Mapping]]] = ...) -> None: ...
+    member_secret: str
+    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., offsets: _Optional[_Iterable[_Union[TopicPartitionOffset, _Mapping]]] = ..., member_secret: _Optional[str] = ...) -> None: ...
 
 class CommitResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class LeaveRequest(_message.Message):
-    __slots__ = ("group_id", "member_id")
+    __slots__ = ("group_id", "member_id", "member_secret")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_SECRET_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     member_id: str
-    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ...) -> None: ...
+    member_secret: str
+    def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., member_secret: _Optional[str] = ...) -> None: ...
 
 class LeaveResponse(_message.Message):
     __slots__ = ()

@@ -48,15 +48,22 @@ async def next_records(call: Any, count: int) -> list[tuple[int, bytes]]:
     return records
 
 
-def commit_of(group_id: str, topic: str, offsets: dict[int, int], member_id: str = "") -> pb.CommitRequest:
+def commit_of(
+    group_id: str, topic: str, offsets: dict[int, int], member: pb.Assignment | None = None
+) -> pb.CommitRequest:
     return pb.CommitRequest(
         group_id=group_id,
-        member_id=member_id,
+        member_id="" if member is None else member.member_id,
+        member_secret="" if member is None else member.member_secret,
         offsets=[
             pb.TopicPartitionOffset(topic=topic, partition=partition, offset=offset)
             for partition, offset in offsets.items()
         ],
     )
+
+
+def leave_of(group_id: str, member: pb.Assignment) -> pb.LeaveRequest:
+    return pb.LeaveRequest(group_id=group_id, member_id=member.member_id, member_secret=member.member_secret)
 
 
 async def describe(api: Api, group_id: str) -> pb.DescribeGroupResponse:
@@ -94,10 +101,10 @@ async def test_who_comes_after_goes_on_behind_what_was_committed(api: Api, broke
     await api.create_topic("taken-up")
     await api.produce("taken-up", [b"0", b"1", b"2"])
     first = subscribe(api, "in-turn", "taken-up")
-    member_id = (await next_assignment(first, 1)).member_id
+    member = await next_assignment(first, 1)
     await next_records(first, 3)
-    await api("Groups.Commit", commit_of("in-turn", "taken-up", {0: 2}, member_id))
-    await api("Groups.Leave", pb.LeaveRequest(group_id="in-turn", member_id=member_id))
+    await api("Groups.Commit", commit_of("in-turn", "taken-up", {0: 2}, member))
+    await api("Groups.Leave", leave_of("in-turn", member))
 
     assert await rest_of(first) == []
     assert await first.code() == grpc.StatusCode.OK
@@ -129,16 +136,16 @@ async def test_a_call_that_is_cancelled_or_cut_off_is_a_member_no_more(api: Api,
 async def test_two_members_share_and_one_takes_over_from_the_other(api: Api) -> None:
     await api.create_topic("shared", 2)
     first = subscribe(api, "pair", "shared")
-    member_id = (await next_assignment(first, 2)).member_id
+    member = await next_assignment(first, 2)
     second = subscribe(api, "pair", "shared")
 
     (kept,) = (await next_assignment(first, 1)).partitions
     (given,) = (await next_assignment(second, 1)).partitions
 
     assert {kept.partition, given.partition} == {0, 1}
-    taken_away = commit_of("pair", "shared", {given.partition: 0}, member_id)
+    taken_away = commit_of("pair", "shared", {given.partition: 0}, member)
     assert await api.refusal("Groups.Commit", taken_away) == ("ABORTED", "stale-generation")
-    await api("Groups.Commit", commit_of("pair", "shared", {kept.partition: 0}, member_id))
+    await api("Groups.Commit", commit_of("pair", "shared", {kept.partition: 0}, member))
     second.cancel()
     assert len((await next_assignment(first, 2)).partitions) == 2
     first.cancel()
@@ -173,13 +180,29 @@ async def test_without_a_reset_a_member_without_an_offset_is_told(api: Api) -> N
 async def test_members_are_known_by_their_group_and_their_node(api: Api) -> None:
     await api.create_topic("known")
     call = subscribe(api, "one", "known")
-    member_id = (await next_assignment(call, 1)).member_id
+    member = await next_assignment(call, 1)
 
-    elsewhere = commit_of("two", "known", {0: 0}, member_id)
+    elsewhere = commit_of("two", "known", {0: 0}, member)
     nobody = pb.LeaveRequest(group_id="one", member_id="nobody")
 
     assert await api.refusal("Groups.Commit", elsewhere) == ("NOT_FOUND", "not-found")
     assert await api.refusal("Groups.Leave", nobody) == ("NOT_FOUND", "not-found")
+    call.cancel()
+
+
+@pytest.mark.parametrize("secret", ["", "guessed", "\u00e4" * 40])
+async def test_who_has_only_read_a_members_id_does_not_act_as_that_member(api: Api, secret: str) -> None:
+    await api.create_topic(f"others-{len(secret)}")
+    topic = group = f"others-{len(secret)}"
+    call = subscribe(api, group, topic)
+    await next_assignment(call, 1)
+    (seen,) = (await describe(api, group)).members
+    stranger = pb.Assignment(member_id=seen.member_id, member_secret=secret)
+
+    refusal = ("INVALID_ARGUMENT", "invalid-input")
+    assert await api.refusal("Groups.Commit", commit_of(group, topic, {0: 0}, stranger)) == refusal
+    assert await api.refusal("Groups.Leave", leave_of(group, stranger)) == refusal
+    assert len((await describe(api, group)).members) == 1
     call.cancel()
 
 

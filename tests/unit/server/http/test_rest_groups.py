@@ -163,6 +163,7 @@ def test_who_hangs_up_during_a_poll_does_not_lose_its_records(
     connection = connect()
     connection.sendall(
         f"POST {API}/{member.path}/poll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Streamhouse-Member-Secret: {member.joined['member_secret']}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
@@ -216,7 +217,7 @@ def test_a_node_keeps_so_many_members_and_no_more(broker: Broker, topic: str) ->
             joined = await sessions.join("bounded", JoinRequest(topics=[topic]))
             with pytest.raises(Unavailable):
                 await sessions.join("bounded", JoinRequest(topics=[topic]))
-            await sessions.leave("bounded", joined.consumer.member_id)
+            await sessions.leave("bounded", joined.consumer.member_id, joined.secret.text)
             await sessions.join("bounded", JoinRequest(topics=[topic]))
         finally:
             await sessions.close()
@@ -230,6 +231,31 @@ def test_who_joins_must_name_topics_that_there_are(rest: RestCaller, topic: str)
     rest.refused(400, "malformed-request", "POST", "groups/any/members", {"topics": [topic], "max_idle_ms": 1})
     rest.refused(404, "not-found", "GET", "groups/any/members/nobody")
     rest.refused(404, "not-found", "DELETE", "groups/any/members/nobody")
+
+
+def test_who_has_only_read_a_members_id_does_not_act_as_that_member(
+    broker: Broker, rest: RestCaller, topic: str
+) -> None:
+    group = a_group()
+    member = Member(rest, group, topic)
+    stranger = RestCaller(broker.endpoint)
+    (seen,) = stranger.get(f"groups/{group}")["members"]
+    path = f"groups/{group}/members/{seen['member_id']}"
+    asked: list[tuple[str, str, object]] = [
+        ("GET", path, None),
+        ("POST", f"{path}/poll", {"max_wait_ms": 0}),
+        ("POST", f"{path}/commit", {"offsets": [{"topic": topic, "partition": 0, "offset": 1}]}),
+        ("POST", f"{path}/seek", {"timestamp_ms": 0}),
+        ("DELETE", path, None),
+    ]
+    for method, at, body in asked:
+        assert "secret" in stranger.refused(400, "invalid-input", method, at, body)["detail"]
+        wrong = stranger.call(method, at, body, headers={"Streamhouse-Member-Secret": "wr\u00f6ng"})
+        assert wrong.status == 400
+    assert "member_secret" not in seen
+    assert rest.get(member.path)["member_secret"] is None, "told once, to whoever joined"
+    member.poll(max_wait_ms=0)
+    member.leave()
 
 
 def test_a_groups_description_has_its_members_and_its_lag(broker: Broker, rest: RestCaller, topic: str) -> None:

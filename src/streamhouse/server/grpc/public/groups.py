@@ -58,14 +58,14 @@ class GroupsService:
         check_group_id(request.group_id)
         offsets = {GroupPartition(each.topic, each.partition): each.offset for each in request.offsets}
         if request.member_id:
-            await self._subscriptions.commit(request.group_id, request.member_id, offsets)
+            await self._subscriptions.commit(request.group_id, request.member_id, request.member_secret, offsets)
         elif offsets:
             async with self._cluster() as cluster:
                 await GroupsAdmin(cluster).commit_offsets(request.group_id, offsets)
         return pb.CommitResponse()
 
     async def _leave(self, request: pb.LeaveRequest, _: int) -> pb.LeaveResponse:
-        await self._subscriptions.leave(request.group_id, request.member_id)
+        await self._subscriptions.leave(request.group_id, request.member_id, request.member_secret)
         return pb.LeaveResponse()
 
     async def _list(self, _request: pb.ListGroupsRequest, _: int) -> pb.ListGroupsResponse:

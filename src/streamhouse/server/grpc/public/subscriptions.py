@@ -19,6 +19,7 @@ from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.grpc.public.consume import AnswerLimits
 from streamhouse.server.grpc.public.messages import in_messages, record_messages
 from streamhouse.server.grpc.public.streams import Answers
+from streamhouse.server.member_secret import MemberSecret
 from streamhouse.wire.grpc import streamhouse_v1_pb2 as pb
 
 _RESETS: Mapping[int, Reset] = {
@@ -40,6 +41,7 @@ class _Subscription:
     def __init__(self, consumer: GroupConsumer, until_left: asyncio.Timeout) -> None:
         self.consumer = consumer
         self._until_left = until_left
+        self.secret = MemberSecret()
         self.is_leaving = False
         self.has_left = asyncio.Event()
 
@@ -65,19 +67,19 @@ class Subscriptions:
             async with asyncio.timeout(None) as until_left:
                 with self._known(_Subscription(consumer, until_left)) as subscription:
                     try:
-                        await _forward(consumer, limits, answers)
+                        await _forward(subscription, limits, answers)
                     finally:
                         is_leaving = subscription.is_leaving
         except TimeoutError:
             if not is_leaving:
                 raise
 
-    async def commit(self, group_id: str, member_id: str, offsets: Mapping[GroupPartition, int]) -> None:
+    async def commit(self, group_id: str, member_id: str, secret: str, offsets: Mapping[GroupPartition, int]) -> None:
         """StaleGeneration if a partition is not the member's any more."""
-        await self._find(group_id, member_id).consumer.commit(offsets)
+        await self._find(group_id, member_id, secret).consumer.commit(offsets)
 
-    async def leave(self, group_id: str, member_id: str) -> None:
-        subscription = self._find(group_id, member_id)
+    async def leave(self, group_id: str, member_id: str, secret: str) -> None:
+        subscription = self._find(group_id, member_id, secret)
         subscription.end()
         await subscription.has_left.wait()
 
@@ -103,13 +105,14 @@ class Subscriptions:
             ),
         )
 
-    def _find(self, group_id: str, member_id: str) -> _Subscription:
+    def _find(self, group_id: str, member_id: str, secret: str) -> _Subscription:
         found = self._by_member.get(member_id)
         if found is None or found.consumer.group_id != group_id:
             raise NotFound(
                 f"there is no member {member_id[:100]!r} of group {group_id[:300]!r} at this node",
                 hint="ask the node that the member's Subscribe is with",
             )
+        found.secret.check(secret)
         return found
 
     @contextmanager
@@ -133,24 +136,26 @@ async def _leave(subscription: _Subscription) -> None:
         subscription.has_left.set()
 
 
-async def _forward(consumer: GroupConsumer, limits: AnswerLimits, answers: Answers[pb.SubscribeResponse]) -> None:
+async def _forward(subscription: _Subscription, limits: AnswerLimits, answers: Answers[pb.SubscribeResponse]) -> None:
+    consumer = subscription.consumer
     await consumer.start()
     told: tuple[GroupPartition, ...] | None = None
     records: Sequence[ConsumedRecord] = ()
     while True:
         assignment = consumer.assignment
         if assignment != told:
-            await answers.send(pb.SubscribeResponse(assignment=_assignment(consumer, assignment)))
+            await answers.send(pb.SubscribeResponse(assignment=_assignment(subscription, assignment)))
             told = assignment
         async for message in _messages(records, told, limits.max_bytes):
             await answers.send(message)
         records = await consumer.poll(max_records=limits.max_records, max_bytes=limits.max_bytes, max_wait_ms=_POLL_MS)
 
 
-def _assignment(consumer: GroupConsumer, partitions: Iterable[GroupPartition]) -> pb.Assignment:
+def _assignment(subscription: _Subscription, partitions: Iterable[GroupPartition]) -> pb.Assignment:
     return pb.Assignment(
-        member_id=consumer.member_id,
-        member_epoch=consumer.epoch,
+        member_id=subscription.consumer.member_id,
+        member_secret=subscription.secret.text,
+        member_epoch=subscription.consumer.epoch,
         partitions=[pb.TopicPartition(topic=each.topic, partition=each.partition) for each in partitions],
     )
 

@@ -13,6 +13,7 @@ from streamhouse.format.row_reading import DOOR_LIMITS
 from streamhouse.model.errors import NotFound, Unavailable
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.member_secret import MemberSecret
 from streamhouse.wire.http.rest.groups import JoinRequest
 
 MAX_SESSIONS = 500
@@ -27,6 +28,7 @@ class Session:
     """`calls` are those under way, each with what ends it early; nobody is idle who waits for an answer."""
 
     consumer: GroupConsumer
+    secret: MemberSecret = field(default_factory=MemberSecret)
     max_idle_ms: int
     used_ms: int
     calls: set[asyncio.Timeout] = field(default_factory=set)
@@ -72,11 +74,9 @@ class GroupSessions:
         return session
 
     @asynccontextmanager
-    async def use(self, group_id: str, member_id: str) -> AsyncIterator[Session]:
+    async def use(self, group_id: str, member_id: str, secret: str) -> AsyncIterator[Session]:
         """NotFound if it is not here, also when it leaves while it is used."""
-        session = self._sessions.get((group_id, member_id))
-        if session is None:
-            raise _no_member(group_id, member_id)
+        session = self._find(group_id, member_id, secret)
         try:
             async with asyncio.timeout(None) as call:
                 session.calls.add(call)
@@ -91,12 +91,18 @@ class GroupSessions:
         except TimeoutError:
             raise _no_member(group_id, member_id) from None
 
-    async def leave(self, group_id: str, member_id: str) -> None:
+    async def leave(self, group_id: str, member_id: str, secret: str) -> None:
         """Its partitions are others' at once."""
-        session = self._sessions.pop((group_id, member_id), None)
+        session = self._find(group_id, member_id, secret)
+        del self._sessions[group_id, member_id]
+        await self._end(session)
+
+    def _find(self, group_id: str, member_id: str, secret: str) -> Session:
+        session = self._sessions.get((group_id, member_id))
         if session is None:
             raise _no_member(group_id, member_id)
-        await self._end(session)
+        session.secret.check(secret)
+        return session
 
     async def close(self) -> None:
         await self._tasks.cancel()

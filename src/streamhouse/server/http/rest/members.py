@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from msgspec import structs
 from starlette.requests import Request
 
 from streamhouse.broker.records import RecordDoor
@@ -21,6 +22,7 @@ from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest import groups as api
 
 _MEMBER_ID = "3a1c8f0e-7f43-4d6c-9b6f-0f6f3f1d2c4b"
+_SECRET = {api.MEMBER_SECRET: "What was answered at the join as member_secret"}
 _ASSIGNMENT = [api.PartitionRef(topic="orders", partition=0)]
 _OFFSETS = [api.PartitionOffset(topic="orders", partition=0, offset=300)]
 _MEMBER_EXAMPLE = api.MemberAnswer(
@@ -47,11 +49,12 @@ def add_members(rest: Rest, context: DoorContext, sessions: GroupSessions) -> No
         members.join,
         summary="Join a group, which makes it if need be",
         tag=TAG,
-        description="The node that is asked keeps the member: all that follows has to be asked of it.",
+        description="The node that is asked keeps the member: all that follows has to be asked of it, with the "
+        f"`member_secret` that is answered here, and only here, in the header {api.MEMBER_SECRET}.",
         body=api.JoinRequest,
         body_example=api.JoinRequest(topics=["orders"], reset="earliest"),
         answer=api.MemberAnswer,
-        answer_example=_MEMBER_EXAMPLE,
+        answer_example=structs.replace(_MEMBER_EXAMPLE, member_secret="nR4v1Jk2mQ8sT6wXyZ0aBcDeFgHiJkLm"),
         status=201,
         errors=(InvalidInput, NotFound, Unavailable),
     )
@@ -63,7 +66,8 @@ def add_members(rest: Rest, context: DoorContext, sessions: GroupSessions) -> No
         tag=TAG,
         answer=api.MemberAnswer,
         answer_example=_MEMBER_EXAMPLE,
-        errors=(NotFound,),
+        headers=_SECRET,
+        errors=(InvalidInput, NotFound),
     )
     rest.route(
         "POST",
@@ -76,7 +80,8 @@ def add_members(rest: Rest, context: DoorContext, sessions: GroupSessions) -> No
         body_example=api.PollRequest(limit=100, max_wait_ms=5000),
         answer=api.PollAnswer,
         answer_example=api.PollAnswer(records=[_RECORD_EXAMPLE], epoch=1, assignment=_ASSIGNMENT),
-        errors=(NotFound, UnreadableRecords),
+        headers=_SECRET,
+        errors=(InvalidInput, NotFound, UnreadableRecords),
     )
     rest.route(
         "POST",
@@ -86,7 +91,8 @@ def add_members(rest: Rest, context: DoorContext, sessions: GroupSessions) -> No
         tag=TAG,
         body=api.CommitRequest,
         body_example=api.CommitRequest(offsets=_OFFSETS),
-        errors=(NotFound, StaleGeneration),
+        headers=_SECRET,
+        errors=(InvalidInput, NotFound, StaleGeneration),
     )
     rest.route(
         "POST",
@@ -98,9 +104,18 @@ def add_members(rest: Rest, context: DoorContext, sessions: GroupSessions) -> No
         body_example=api.SeekRequest(timestamp_ms=1_767_225_600_000),
         answer=api.SeekAnswer,
         answer_example=api.SeekAnswer(offsets=_OFFSETS),
+        headers=_SECRET,
         errors=(InvalidInput, NotFound, StaleGeneration),
     )
-    rest.route("DELETE", one, members.leave, summary="Leave a group", tag=TAG, errors=(NotFound,))
+    rest.route(
+        "DELETE",
+        one,
+        members.leave,
+        summary="Leave a group",
+        tag=TAG,
+        headers=_SECRET,
+        errors=(InvalidInput, NotFound),
+    )
 
 
 class _MemberRoutes:
@@ -110,15 +125,16 @@ class _MemberRoutes:
         self._sessions = sessions
 
     async def join(self, call: Call) -> api.MemberAnswer:
-        return self._answer(await self._sessions.join(group_of(call), call.body))
+        session = await self._sessions.join(group_of(call), call.body)
+        return structs.replace(self._answer(session), member_secret=session.secret.text)
 
     async def describe(self, call: Call) -> api.MemberAnswer:
-        async with self._sessions.use(group_of(call), call.path["member"]) as session:
+        async with self._sessions.use(*_member_of(call)) as session:
             return self._answer(session)
 
     async def poll(self, call: Call) -> api.PollAnswer:
         asked: api.PollRequest = call.body
-        async with self._sessions.use(group_of(call), call.path["member"]) as session:
+        async with self._sessions.use(*_member_of(call)) as session:
             consumer = session.consumer
             records = await consumer.poll(
                 max_records=asked.limit, max_bytes=asked.max_bytes, max_wait_ms=asked.max_wait_ms
@@ -135,14 +151,14 @@ class _MemberRoutes:
 
     async def commit(self, call: Call) -> None:
         asked: api.CommitRequest = call.body
-        async with self._sessions.use(group_of(call), call.path["member"]) as session:
+        async with self._sessions.use(*_member_of(call)) as session:
             await session.consumer.commit(None if asked.offsets is None else _by_partition(asked.offsets))
 
     async def seek(self, call: Call) -> api.SeekAnswer:
         asked: api.SeekRequest = call.body
         if (asked.offsets is None) == (asked.timestamp_ms is None):
             raise InvalidInput("where to?", hint="give either offsets or timestamp_ms")
-        async with self._sessions.use(group_of(call), call.path["member"]) as session:
+        async with self._sessions.use(*_member_of(call)) as session:
             consumer = session.consumer
             if asked.timestamp_ms is not None:
                 offsets = await _offsets_at(self._records, consumer.assignment, asked.timestamp_ms)
@@ -155,7 +171,7 @@ class _MemberRoutes:
         )
 
     async def leave(self, call: Call) -> None:
-        await self._sessions.leave(group_of(call), call.path["member"])
+        await self._sessions.leave(*_member_of(call))
 
     def _answer(self, session: Session) -> api.MemberAnswer:
         consumer = session.consumer
@@ -167,6 +183,11 @@ class _MemberRoutes:
             max_idle_ms=session.max_idle_ms,
             agent_id=self._broker.identity.agent_id,
         )
+
+
+def _member_of(call: Call) -> tuple[str, str, str]:
+    """Of which group, which one, and what it says to prove it."""
+    return group_of(call), call.path["member"], call.request.headers.get(api.MEMBER_SECRET, "")
 
 
 async def _put_back_if_gone(consumer: GroupConsumer, records: list[ConsumedRecord], request: Request) -> None:

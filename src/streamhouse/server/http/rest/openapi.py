@@ -55,7 +55,11 @@ def _operation(operation: Operation, schemas: Mapping[Any, Any], components: Map
         "operationId": operation_id(operation),
         "summary": operation.summary,
         "tags": [operation.tag],
-        "parameters": [*_path_parameters(operation.path), *_query_parameters(operation, components)],
+        "parameters": [
+            *_path_parameters(operation.path),
+            *_query_parameters(operation, components),
+            *_header_parameters(operation),
+        ],
         "responses": _responses(operation, schemas),
     }
     if operation.description:
@@ -81,6 +85,13 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
             "schema": {"type": "integer", "minimum": 0, "maximum": NUMBERS[name]} if name in NUMBERS else _NAME,
         }
         for name in re.findall(r"\{(\w+)\}", path)
+    ]
+
+
+def _header_parameters(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "header", "required": True, "description": said, "schema": {"type": "string"}}
+        for name, said in operation.headers.items()
     ]
 
 

@@ -70,6 +70,8 @@ class Operation:
     media_type: str = JSON
     body_example: object = None
     answer_example: object = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Those that a request must have, and what each says."""
     other_answers: Mapping[int, str] = field(default_factory=dict)
     """Statuses beside `status` with which the same message is answered, and when."""
 
@@ -101,6 +103,7 @@ class Rest:
         media_type: str = JSON,
         body_example: object = None,
         answer_example: object = None,
+        headers: Mapping[str, str] | None = None,
         other_answers: Mapping[int, str] | None = None,
     ) -> None:
         """`query` and `body` are what a request must have, and become `Call.query` and `Call.body`. An operation
@@ -123,6 +126,7 @@ class Rest:
                 media_type=media_type,
                 body_example=body_example,
                 answer_example=answer_example,
+                headers=headers or {},
                 other_answers=other_answers or {},
             )
         )

@@ -84,6 +84,10 @@ class GroupDescription(Struct, frozen=True, kw_only=True):
     partitions: list[PartitionProgress]
 
 
+MEMBER_SECRET = "Streamhouse-Member-Secret"
+"""The header with which callers show that a member is theirs: its id alone can be read by everybody."""
+
+
 class JoinRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`reset` says where a partition is read from of which the group committed nothing. A member that asks for nothing
     for `max_idle_ms` is taken out of the group."""
@@ -95,10 +99,12 @@ class JoinRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class MemberAnswer(Struct, frozen=True, kw_only=True):
-    """A member, which lives on the node that it joined at: `agent_id`. What it is assigned comes and goes."""
+    """A member, which lives on the node that it joined at: `agent_id`. What it is assigned comes and goes.
+    `member_secret` is told once, to whoever joined."""
 
     group_id: str
     member_id: str
+    member_secret: str | None = None
     epoch: int
     assignment: list[PartitionRef]
     max_idle_ms: int
