@@ -47,6 +47,8 @@ class GrpcChannel:
                 ("grpc.max_reconnect_backoff_ms", _LONGEST_RECONNECT_MS),
                 ("grpc.keepalive_time_ms", _KEEPALIVE_TIME_MS),
                 ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+                # gRPC waits a minute for the answer to a ping, whatever the line above says.
+                ("grpc.http2.ping_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
             ),
         )
 
