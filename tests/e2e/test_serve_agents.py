@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from node.process import Node
-from node.wait import eventually
+from node.wait import HUNG_SECONDS, eventually
 
 PARTITIONS = 4
 RECORDS = 40
@@ -31,7 +31,7 @@ def is_agent(child: psutil.Process) -> bool:
 
 
 def brokers(bootstrap: str) -> set[str]:
-    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=HUNG_SECONDS)
     return {f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()}
 
 

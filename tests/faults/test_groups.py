@@ -102,7 +102,7 @@ class Commits:
         while not self._stopped.wait(0.05):
             try:
                 asked = ConsumerGroupTopicPartitions(GROUP)
-                answer = admin.list_consumer_group_offsets([asked], request_timeout=5)[GROUP].result(10)
+                answer = admin.list_consumer_group_offsets([asked], request_timeout=5)[GROUP].result(HUNG_SECONDS)
             except KafkaException:
                 # The node is down; an admin client that waits for it may go on waiting when it is up again.
                 admin = self._connect()

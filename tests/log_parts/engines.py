@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from log_parts.batches import header_of
 from log_parts.leaders import Ack
-from log_parts.waiting import until
+from log_parts.waiting import HUNG_SECONDS, until
 from streamhouse.app.options import node_defaults
 from streamhouse.broker.topics import Topics
 from streamhouse.log.engine import LogEngine
@@ -177,7 +177,7 @@ async def bench(wal_directory: Path | None = None) -> AsyncIterator[Bench]:
         await metadata.close()
 
 
-async def finishes(work: Awaitable[T], what: str, *, timeout: float = 10.0) -> T:
+async def finishes(work: Awaitable[T], what: str, *, timeout: float = HUNG_SECONDS) -> T:
     """The result, or an assertion that it hangs."""
     try:
         async with asyncio.timeout(timeout):

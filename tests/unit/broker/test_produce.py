@@ -29,7 +29,7 @@ from streamhouse.model.errors import (
 )
 from streamhouse.model.topic import LogConfig
 
-HUNG_MS = 20_000
+HUNG_MS = 60_000
 
 
 class HeldThreads(Executor):

@@ -818,7 +818,7 @@ async def test_it_looks_when_another_agents_lease_is_about_to_run_out() -> None:
         await a.assigner.start()
         assert a.numbers == set()
 
-        await until(lambda: a.numbers == {0}, "it is taken over", timeout=5)
+        await until(lambda: a.numbers == {0}, "it is taken over", timeout=30)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ async def test_a_store_that_is_broken_fails_the_commit_instead_of_leaving_it_wai
     store.problems = [CorruptData("the database is damaged")]
 
     with pytest.raises(CorruptData):
-        await finishes(committer(store).commit(commit()), "the commit", timeout=2)
+        await finishes(committer(store).commit(commit()), "the commit")
 
 
 async def test_after_a_broken_answer_the_next_commit_is_made() -> None:
@@ -110,7 +110,7 @@ async def test_after_a_broken_answer_the_next_commit_is_made() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
-    await finishes(commits.commit(commit(1)), "the next commit", timeout=2)
+    await finishes(commits.commit(commit(1)), "the next commit")
 
     first.cancel()
 

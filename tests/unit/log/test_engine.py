@@ -220,9 +220,7 @@ async def test_a_kill_leaves_no_task_and_no_complaint(wal: Path, caplog: pytest.
                 await running.produce(sent(2000))
                 for _ in range(20):
                     running.append(sent(2000))
-            await asyncio.sleep(0.05)
-
-        assert asyncio.all_tasks() == before
+        await until(lambda: asyncio.all_tasks() == before, "no task is left")
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
@@ -277,7 +275,7 @@ async def test_partitions_that_fill_the_nodes_buffer_together_are_uploaded_befor
             running.append(sent(250_000), running.leader(partition=partition))
         running.engine.wals.local.kick()
 
-        await until(lambda: running.engine.buffer.used_bytes < 2**19, "there is room again", timeout=3)
+        await until(lambda: running.engine.buffer.used_bytes < 2**19, "there is room again")
 
 
 async def test_many_small_wal_files_are_trimmed_as_segments_are_committed(wal: Path) -> None:

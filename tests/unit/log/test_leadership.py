@@ -172,7 +172,7 @@ async def test_a_store_that_goes_away_while_a_lease_is_taken_again_does_no_harm(
 
         await running.produce(sent())
         await running.produce(sent(), leader=running.leader(partition=1))
-        await finishes(running.engine.flush(), "the flush", timeout=3)
+        await finishes(running.engine.flush(), "the flush")
         assert running.leader().committed_end == 2
 
 

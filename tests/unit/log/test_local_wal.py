@@ -256,7 +256,7 @@ async def test_a_batch_that_waits_for_a_file_does_not_hold_it_after_its_partitio
             await opened.append(other, 1500)
         opened.wal.covered(other, other.durable_end)
 
-        await until(lambda: opened.live_files == 1, "nobody needs the old files", timeout=2)
+        await until(lambda: opened.live_files == 1, "nobody needs the old files")
 
 
 # --- failures ---
@@ -436,7 +436,6 @@ async def test_a_file_that_could_not_be_synced_is_never_used_again(directory: Pa
         await until(
             lambda: inode not in inodes_in(directory),
             "the broken file is gone",
-            timeout=2,
         )
 
 

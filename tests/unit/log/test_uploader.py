@@ -8,7 +8,7 @@ import pytest
 
 from log_parts.batches import sent
 from log_parts.engines import Bench, bench, finishes
-from log_parts.waiting import until
+from log_parts.waiting import HUNG_SECONDS, until
 from streamhouse.core.segment_roll import CATCH_UP_FACTOR
 from streamhouse.format.batch import iter_headers
 from streamhouse.format.object_keys import parse_segment_key
@@ -247,7 +247,7 @@ async def test_a_damaged_database_fails_a_flush_instead_of_leaving_it_waiting() 
         shared.metadata.fail("commit_segments", error=CorruptData("the database is damaged"))
 
         flushing = asyncio.ensure_future(running.engine.flush())
-        await asyncio.wait([flushing], timeout=2)
+        await asyncio.wait([flushing], timeout=HUNG_SECONDS)
 
         # It may be tried again and succeed, or fail; it must not wait for an answer that was given.
         assert flushing.done()

@@ -134,7 +134,7 @@ def test_of_two_who_grow_a_topic_at_once_both_agree_or_one_wins(broker: Broker, 
         answers = await asyncio.gather(*(handler.handle(context, request(each)) for each in asked))
         return [answer.results[0].error_code for answer in answers]
 
-    codes = asyncio.run_coroutine_threadsafe(both(4, 4, 6), broker._loop).result(20)
+    codes = asyncio.run_coroutine_threadsafe(both(4, 4, 6), broker._loop).result(60)
 
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS, ErrorCode.NONE]
     assert len(partitions(kafka, topic)) == 6

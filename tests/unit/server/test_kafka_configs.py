@@ -133,7 +133,7 @@ def test_two_who_change_different_configs_at_once_both_succeed(broker: Broker, t
             handler.handle(context, change(topic, (SET, "segment.ms", "6"))),
         )
 
-    asyncio.run_coroutine_threadsafe(both(), broker._loop).result(20)
+    asyncio.run_coroutine_threadsafe(both(), broker._loop).result(60)
 
     assert own_configs(broker, topic) == {"retention.ms": "5", "segment.ms": "6"}
 

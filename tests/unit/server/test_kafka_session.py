@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 
 def on_loop(broker: Broker, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    return asyncio.run_coroutine_threadsafe(work(), broker._loop).result(20)
+    return asyncio.run_coroutine_threadsafe(work(), broker._loop).result(60)
 
 
 def tasks_of(broker: Broker) -> int:
@@ -141,7 +141,7 @@ def test_a_long_poll_ends_with_its_connection(broker: Broker, topic: str) -> Non
         eventually(lambda: tasks_of(broker) > before, "the fetch waits")
 
     try:
-        eventually(lambda: tasks_of(broker) == before, "nothing is left of it", timeout=3)
+        eventually(lambda: tasks_of(broker) == before, "nothing is left of it")
     finally:
         with Kafka(broker.bootstrap) as other:
             other.produce_values(topic, b"wake it")

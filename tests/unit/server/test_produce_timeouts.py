@@ -51,7 +51,7 @@ class Held:
         async def run() -> Any:
             return act()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._broker._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(run(), self._broker._loop).result(60)
 
     def let_go(self) -> None:
         def sync() -> None:
@@ -177,7 +177,7 @@ def test_a_topic_that_is_deleted_while_its_neighbour_waits_does_not_take_the_ans
     held.kafka.send(produce, produce.ProduceRequest(acks=-1, timeout_ms=HOUR_MS, topic_data=asked), BY_ID)
     eventually(lambda: bool(held.wal.waiting), "a batch in the WAL")
 
-    asyncio.run_coroutine_threadsafe(topics.delete(other), broker._loop).result(20)
+    asyncio.run_coroutine_threadsafe(topics.delete(other), broker._loop).result(60)
     held.let_go()
 
     answers = {each.topic_id: each.partition_responses[0] for each in held.kafka.receive().responses}

@@ -130,7 +130,7 @@ class Door:
         async def run() -> Any:
             return act()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._broker._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(run(), self._broker._loop).result(60)
 
     def stop(self) -> None:
         self.on_loop(self._leader.stop_writing)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log_parts.waiting import until
+from log_parts.waiting import HUNG_SECONDS, until
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import MalformedRequest
 from streamhouse.server.tcp import OWN_MEMORY_BYTES, RECEIVE_BYTES, Connection, Listener, bind
@@ -657,7 +657,7 @@ async def test_a_peer_that_stops_in_the_middle_of_a_request_is_disconnected() ->
         writer.write(frame(b"x" * 1_000)[:10])
 
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            await asyncio.wait_for(reader.readexactly(1), 10)
+            await asyncio.wait_for(reader.readexactly(1), HUNG_SECONDS)
         writer.close()
 
 
@@ -672,6 +672,6 @@ async def test_a_consumer_that_never_reads_does_not_keep_others_waiting() -> Non
         for number in range(50):
             content = str(number).encode()
             writer.write(frame(content))
-            assert await asyncio.wait_for(reader.readexactly(4 + len(content)), 10) == frame(content)
+            assert await asyncio.wait_for(reader.readexactly(4 + len(content)), HUNG_SECONDS) == frame(content)
         writer.close()
         stuck.close()

@@ -84,7 +84,7 @@ async def _read_to_the_end(reader: asyncio.StreamReader) -> None:
 @pytest.mark.parametrize("message", [b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x1a\x05abc"])
 async def test_a_message_that_cannot_be_read_is_refused(message: bytes) -> None:
     async with listening(ScriptedPeer()) as port:
-        problem = await call_raw(port, f"/{SERVICE}/Produce", message, timeout=20)
+        problem = await call_raw(port, f"/{SERVICE}/Produce", message, timeout=60)
 
     assert problem.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert kind_in(problem) == "malformed-request"
@@ -95,7 +95,7 @@ async def test_a_topic_id_that_is_none_is_refused(topic_id: bytes) -> None:
     peer = ScriptedPeer()
     request = pb.FlushRequest(partition=pb.Partition(topic_id=topic_id))
     async with listening(peer) as port:
-        problem = await call_raw(port, f"/{SERVICE}/Flush", request.SerializeToString(), timeout=20)
+        problem = await call_raw(port, f"/{SERVICE}/Flush", request.SerializeToString(), timeout=60)
 
     assert kind_in(problem) == "invalid-input"
     assert peer.asked == []
@@ -103,7 +103,7 @@ async def test_a_topic_id_that_is_none_is_refused(topic_id: bytes) -> None:
 
 async def test_a_method_that_does_not_exist_is_unimplemented() -> None:
     async with listening(ScriptedPeer()) as port:
-        problem = await call_raw(port, f"/{SERVICE}/Nothing", b"", timeout=20)
+        problem = await call_raw(port, f"/{SERVICE}/Nothing", b"", timeout=60)
 
     assert problem.code() is grpc.StatusCode.UNIMPLEMENTED
 
@@ -190,7 +190,7 @@ async def test_compressed_messages_are_refused(algorithm: grpc.Compression) -> N
 
 async def test_a_call_that_ends_without_a_message_is_refused() -> None:
     async with listening(ScriptedPeer()) as port, channel_to(port) as channel:
-        empty = channel.stream_unary(f"/{SERVICE}/Flush")(timeout=20)
+        empty = channel.stream_unary(f"/{SERVICE}/Flush")(timeout=60)
         await empty.done_writing()
 
         assert await finishes(empty.code(), "the call ends") is grpc.StatusCode.INVALID_ARGUMENT
@@ -229,7 +229,7 @@ async def test_one_port_serves_several_services() -> None:
     listener = GrpcListener(Settings(), [InternalService(ScriptedPeer()).handler(), Other()])
     _, port = await listener.start("127.0.0.1", 0)
     async with channel_to(port) as channel:
-        assert await channel.unary_unary("/other/Echo")(b"hello", timeout=20) == b"hello"
+        assert await channel.unary_unary("/other/Echo")(b"hello", timeout=60) == b"hello"
     async with connected(port) as client:
         assert await client.flush(PARTITION, timeout_ms=HUNG_MS) == 12
     await listener.close()
