@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from streamhouse.core.rebuild import FoundSegment, choose_segments, first_offset
 from streamhouse.format.segment_index import Lineage
 
+_ORDERS = 16
+"""In which a store may list its objects."""
+
 
 class Rec(NamedTuple):
     key: int
@@ -167,7 +170,7 @@ def view(log: dict[int, Rec]) -> dict[int, int]:
     return values
 
 
-records_lists = st.lists(st.builds(Rec, st.integers(0, 4), st.none() | st.integers(0, 99)), min_size=1, max_size=4)
+records_lists = st.lists(st.builds(Rec, st.integers(0, 1), st.none() | st.integers(0, 99)), min_size=1, max_size=4)
 
 
 def carry_out(draw: st.DrawFn, partition: Partition) -> None:
@@ -190,10 +193,18 @@ def carry_out(draw: st.DrawFn, partition: Partition) -> None:
         partition.register(run, added)
 
 
+def run_job(draw: st.DrawFn, partition: Partition) -> None:
+    """A job that nothing interferes with, but for what it leaves alone."""
+    plan = partition.begin_plan(draw_runs(draw, partition), compacts=draw(st.integers(0, 3)) > 0)
+    for run in plan.runs:
+        partition.register(run, partition.write(plan, run))
+    plan.runs.clear()
+
+
 def draw_runs(draw: st.DrawFn, partition: Partition) -> list[list[FoundSegment]]:
     runs: list[list[FoundSegment]] = []
     for each in partition.committed:
-        match draw(st.sampled_from(["with the one before", "alone", "left"])):
+        match draw(st.sampled_from(["alone", "with the one before", "left"])):
             case "with the one before" if runs and runs[-1][-1].end_offset == each.base_offset:
                 runs[-1].append(each)
             case "left":
@@ -204,8 +215,8 @@ def draw_runs(draw: st.DrawFn, partition: Partition) -> list[list[FoundSegment]]
 
 
 def grow(draw: st.DrawFn, partition: Partition) -> None:
-    steps = ["commit", "commit", "lose", "fail over", "plan", "carry out", "carry out", "carry out", "advance"]
-    match draw(st.sampled_from([*steps, "remove garbage", "remove orphans"])):
+    steps = ["commit"] * 3 + ["run a job"] * 4 + ["plan"] + ["carry out"] * 3
+    match draw(st.sampled_from([*steps, "lose", "fail over", "advance", "remove garbage", "remove orphans"])):
         case "commit":
             partition.commit(draw(records_lists))
         case "lose":
@@ -214,6 +225,8 @@ def grow(draw: st.DrawFn, partition: Partition) -> None:
             partition.commit(draw(records_lists))
         case "fail over":
             partition.epoch += 1
+        case "run a job":
+            run_job(draw, partition)
         case "plan":
             partition.begin_plan(draw_runs(draw, partition), compacts=draw(st.booleans()))
         case "carry out" if partition.plans:
@@ -237,19 +250,22 @@ def partitions(draw: st.DrawFn) -> Partition:
     return partition
 
 
-@settings(database=None, max_examples=1000, deadline=None)
-@given(partitions(), st.randoms(use_true_random=False))
-def test_no_deleted_key_comes_back_and_no_live_one_is_lost(partition: Partition, chance: Random) -> None:
+@settings(database=None, max_examples=500, deadline=None)
+@given(partitions())
+def test_no_deleted_key_comes_back_and_no_live_one_is_lost(partition: Partition) -> None:
     found = list(partition.bucket.values())
-    chance.shuffle(found)
+    for seed in range(_ORDERS):
+        # Not drawn: what is drawn hardly changes an order, and a wrong rule shows in few of them.
+        Random(seed).shuffle(found)
 
-    start, end, log = rebuilt(partition, found)
+        start, end, log = rebuilt(partition, found)
 
-    assert end >= partition.end
-    # What retention dropped may be there again; an upload that was never committed may only go on where the log ends.
-    assert start <= partition.log_start
-    assert log.items() <= partition.history.items()
-    assert view(log) == view({offset: record for offset, record in partition.history.items() if offset >= start})
+        assert end >= partition.end
+        # What retention dropped may be there again; an upload that was never committed may only go on where the log
+        # ends.
+        assert start <= partition.log_start
+        assert log.items() <= partition.history.items()
+        assert view(log) == view({offset: record for offset, record in partition.history.items() if offset >= start})
 
 
 def rebuilt(partition: Partition, found: Sequence[FoundSegment]) -> tuple[int, int, dict[int, Rec]]:
