@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from streamhouse.model.config_key import INT32_MAX, INT64_MAX, ConfigKey, ConfigType, integer
-from streamhouse.model.topic import CONFIG_KEYS
+from streamhouse.model.topic import CONFIG_KEYS, LEAST_SEGMENT_BYTES
 
 _SPELLINGS = {
     "cleanup.policy": "log.cleanup.policy",
@@ -52,6 +53,10 @@ BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
         sorted(
             {
                 **{_SPELLINGS[name]: CONFIG_KEYS[name] for name in _SPELLINGS},
+                # As for a topic: what is newly set is not below Kafka's minimum.
+                "log.segment.bytes": replace(
+                    CONFIG_KEYS["segment.bytes"], check=integer(LEAST_SEGMENT_BYTES, INT32_MAX)
+                ),
                 **{
                     name: ConfigKey(
                         name=name,

@@ -140,6 +140,7 @@ def test_alter_configs_replaces_all_that_were_set(broker: Broker, kafka: Kafka) 
     ("kind", "name", "change", "code"),
     [
         (BROKER, "", (SET, "log.retention.ms", "soon"), ErrorCode.INVALID_CONFIG),
+        (BROKER, "", (SET, "log.segment.bytes", "2000"), ErrorCode.INVALID_CONFIG),
         (BROKER, "", (SET, "retention.ms", "1"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "num.partitions", "3"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "no.such.config", "3"), ErrorCode.INVALID_REQUEST),

@@ -28,9 +28,16 @@ def configured(broker: Broker, resource_type: int, name: str) -> Configured:
             raise InvalidInput("a group's configs need the group's name")
         return Configured(ConfigKind.GROUP, name)
     raise InvalidInput(
-        f"resources of type {resource_type} have no configs that can be set here",
+        f"{_kind_name(resource_type)} have no configs that can be set here",
         hint="topics, brokers and groups have; a node's settings are its flags, STREAMHOUSE_* variables and file",
     )
+
+
+def _kind_name(resource_type: int) -> str:
+    try:
+        return f"resources of type {ResourceType(resource_type).name}"
+    except ValueError:
+        return f"resources of type {resource_type}"
 
 
 def node_ids(broker: Broker) -> list[str]:

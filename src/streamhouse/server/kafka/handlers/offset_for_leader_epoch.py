@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpoch (23), versions 2 to 4: where an epoch's records end, so that clients notice truncation."""
+"""OffsetForLeaderEpoch (23), versions 2 to 4: where an epoch's records end, so that clients notice truncation.
+
+Epochs begin at 1 here. Epoch 0, which clients bring from Kafka, is nobody's, and ends with the log."""
 
 from __future__ import annotations
 
