@@ -319,8 +319,8 @@ async def test_epochs_are_noted_with_their_first_offset_oldest_first(metadata: M
 async def test_an_epoch_that_begins_again_keeps_its_first_offset(metadata: MetadataStore) -> None:
     (partition,) = await make_topic(metadata)
     lease = await acquire(metadata, partition)
-    await metadata.begin_epochs(AGENT, [epoch_start(lease, 3)])
-    await metadata.begin_epochs(AGENT, [epoch_start(lease, 99), epoch_start(lease, 98)])
+    assert await metadata.begin_epochs(AGENT, [epoch_start(lease, 3)]) == [True]
+    assert await metadata.begin_epochs(AGENT, [epoch_start(lease, 99), epoch_start(lease, 98)]) == [True, True]
     (row,) = await metadata.load_partitions([partition])
     assert row.epochs == ((1, 3),)
 
@@ -334,9 +334,10 @@ async def test_an_epoch_that_is_not_the_agents_is_passed_over(
     await acquire(metadata, old)
     foreign_lease, good_lease = await acquire(metadata, foreign, OTHER), await acquire(metadata, good)
     gone = Lease(partition=TopicPartition(uuid4(), 0), agent_id=AGENT, epoch=1, expires_at_ms=0)
-    await metadata.begin_epochs(
+    noted = await metadata.begin_epochs(
         AGENT, [epoch_start(lease, 5) for lease in (expired_lease, old_lease, foreign_lease, gone, good_lease)]
     )
+    assert noted == [False, False, False, False, True]
     loaded = await metadata.load_partitions([expired, old, foreign, good])
     assert [row.epochs for row in loaded] == [(), (), (), ((1, 5),)]
 

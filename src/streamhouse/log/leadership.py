@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -273,11 +274,15 @@ class Leadership:
         return True
 
     async def begin(self, leaders: Sequence[PartitionLeader]) -> None:
-        """Let loaded (and recovered) leaders write. What an earlier try left undone is done now."""
+        """Let loaded (and recovered) leaders write. What an earlier try left undone is done now.
+
+        Not those that the store passed over, though their leases may be renewed below: its clock may go back."""
         waiting = [leader for leader in leaders if not leader.has_begun]
-        await self._metadata.begin_epochs(self._agent_id, [self._start_of(leader) for leader in waiting])
-        for leader in waiting:
-            leader.begin_epoch(leader.epoch)
+        starts = [self._start_of(leader) for leader in waiting]
+        noted = await self._metadata.begin_epochs(self._agent_id, starts)
+        for leader in compress(waiting, noted):
+            if not leader.has_begun:  # nor was its lease lost and taken again meanwhile
+                leader.begin_epoch(leader.epoch)
         await self.renew([leader.partition for leader in leaders])
 
     def _start_of(self, leader: PartitionLeader, lease: Lease | None = None) -> EpochStart:
@@ -389,10 +394,12 @@ class Leadership:
 
     async def _go_on(self, again: Sequence[tuple[PartitionLeader, Lease]]) -> None:
         """With new epochs. All at once, for leases may be short and the store slow: one that ran out before its epoch
-        is stored is passed over, and taken once more."""
+        is stored is passed over, and taken once more, also if it is live again because the store's clock went back."""
+        starts = [self._start_of(leader, lease) for leader, lease in again]
+        noted = await self._metadata.begin_epochs(self._agent_id, starts) if starts else []
+        again = list(compress(again, noted))
         if not again:
             return
-        await self._metadata.begin_epochs(self._agent_id, [self._start_of(leader, lease) for leader, lease in again])
         asked_at_ms = self._clock.monotonic_ms()
         renewed = await self._metadata.renew_leases(self._agent_id, [lease for _, lease in again], self._ttl_ms)
         until_ms = writable_until_ms(asked_at_ms, self._ttl_ms)

@@ -151,10 +151,10 @@ class SegmentStore(Protocol):
     async def was_replaced(self, commit_id: UUID) -> bool:
         """Whether a replacement with this commit id was done, as far as that is still known."""
 
-    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
         """Note where each lease's epoch starts, and set the partition's `wal_agent_id` (`cluster.Placement`) to the
-        agent or to nobody, in one transaction. Repeating it changes nothing, and a lease that is no longer the agent's
-        at that epoch is passed over."""
+        agent or to nobody, in one transaction. Repeating it changes nothing. A lease that is not the agent's at that
+        epoch, or has run out, is passed over: its answer is False, and nothing may be written under it."""
 
     async def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from uuid import UUID
 
 from streamhouse.core.placement.store_access import StoreAccess
@@ -117,14 +118,16 @@ class Database:
             self._segment_commits.add(commit.commit_id)
         return verdict.answers
 
-    def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+    def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
         led = self._led(start.lease.partition for start in starts)
-        ours = [start for start in starts if is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch)]
+        is_ours = [is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch) for start in starts]
+        ours = list(compress(starts, is_ours))
         for start in ours:
             record = self.partitions[start.lease.partition]
             record.epochs.setdefault(start.lease.epoch, start.offset)
             record.wal_agent_id = agent_id if start.in_local_wal else ""
         self._report_if(ours, Change.LEASES)
+        return is_ours
 
     def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from log_parts.batches import header_of, sent
-from log_parts.engines import bench, finishes
+from log_parts.engines import Bench, bench, finishes
 from log_parts.leaders import Ack
 from log_parts.waiting import until
 from streamhouse.metadata.store import EpochStart
@@ -286,10 +287,11 @@ async def test_nothing_is_appended_while_a_lease_is_taken_again() -> None:
         leader = running.leader()
         begin_epochs = shared.metadata.begin_epochs
 
-        async def appends_meanwhile(agent_id: str, starts: Sequence[EpochStart]) -> None:
-            await begin_epochs(agent_id, starts)
+        async def appends_meanwhile(agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
+            noted: list[bool] = await begin_epochs(agent_id, starts)
             with pytest.raises(NotLeader):
                 await running.produce(sent())
+            return noted
 
         shared.clock.jump(3_600_000)
         running.engine.leadership._metadata = _With(shared.metadata, begin_epochs=appends_meanwhile)  # type: ignore[assignment]
@@ -327,6 +329,58 @@ async def test_a_renewal_does_not_let_a_leader_write_before_its_epoch_has_begun(
         assert running.leader().epochs == [(1, 0)]
 
 
+def ahead_while_an_epoch_begins(shared: Bench) -> Any:
+    """A store whose clock is ahead for that one call, as where another server takes over whose clock is behind: the
+    lease has run out, and later has not."""
+
+    async def begin_epochs(agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
+        shared.clock.jump(2 * TTL_MS)
+        noted: list[bool] = await shared.metadata.begin_epochs(agent_id, starts)
+        shared.clock.jump(-2 * TTL_MS)
+        return noted
+
+    return _With(shared.metadata, begin_epochs=begin_epochs)
+
+
+async def test_nothing_is_written_in_an_epoch_that_the_store_passed_over(tmp_path: Path) -> None:
+    """It does not know on whose disk the records are, and would let another lead without them."""
+    async with bench(tmp_path / "a") as shared:
+        async with shared.engine("a") as running:
+            running.engine.leadership._metadata = ahead_while_an_epoch_begins(shared)
+            await running.create()
+            assert list(running.engine.held) == []
+            with pytest.raises(NotLeader):
+                running.append(sent())
+
+            running.engine.leadership._metadata = shared.metadata
+            await running.place()
+            await running.produce(sent())
+            assert running.leader().epochs == [(1, 0)]
+        shared.clock.pass_time(2 * TTL_MS)
+        shared.wal_directory = tmp_path / "b"
+        async with shared.engine("b") as other:
+            assert list(other.engine.held) == []
+
+
+async def test_a_leader_does_not_go_on_in_an_epoch_that_the_store_passed_over() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await running.produce(sent())
+        leader = running.leader()
+        shared.clock.pass_time(2 * TTL_MS)
+        running.engine.leadership._metadata = ahead_while_an_epoch_begins(shared)
+        await running.engine.leadership.renew()
+        with pytest.raises(NotLeader):
+            running.append(sent())
+
+        running.engine.leadership._metadata = shared.metadata
+        await running.engine.leadership.renew()
+        await running.produce(sent())
+
+        (row,) = await shared.metadata.load_partitions([leader.partition])
+        assert list(row.epochs) == leader.epochs == [(1, 0), (3, 1)]
+
+
 @pytest.mark.parametrize("step", ["load_partitions", "load_segments", "load_wal_ranges", "begin_epochs"])
 async def test_partitions_whose_taking_up_broke_off_are_led_at_the_next_try(step: str) -> None:
     async with bench() as shared, shared.engine() as running:
@@ -347,9 +401,10 @@ async def test_a_topic_deleted_while_its_lease_is_taken_again_is_forgotten() -> 
         leader = running.leader()
         begin_epochs = shared.metadata.begin_epochs
 
-        async def deleted_meanwhile(agent_id: str, starts: Sequence[EpochStart]) -> None:
-            await begin_epochs(agent_id, starts)
+        async def deleted_meanwhile(agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
+            noted: list[bool] = await begin_epochs(agent_id, starts)
             await running.topics.delete(topic)
+            return noted
 
         shared.clock.pass_time(2 * TTL_MS)
         running.engine.leadership._metadata = _With(shared.metadata, begin_epochs=deleted_meanwhile)  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 from uuid import UUID
 
@@ -122,13 +123,14 @@ class PostgresSegments:
 
         return await self._database.transact(work)
 
-    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
         for start in starts:
             check_offset(start.offset)
 
-        async def work(connection: Connection) -> None:
+        async def work(connection: Connection) -> list[bool]:
             led = await lock_led(connection, (start.lease.partition for start in starts))
-            ours = [start for start in starts if is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch)]
+            is_ours = [is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch) for start in starts]
+            ours = list(compress(starts, is_ours))
             await connection.execute(
                 _BEGIN_EPOCHS,
                 *columns(start.lease.partition for start in ours),
@@ -137,8 +139,9 @@ class PostgresSegments:
             )
             wal_agents = {start.lease.partition: agent_id if start.in_local_wal else "" for start in ours}
             await connection.execute(_SET_WAL_AGENTS, *columns(wal_agents), list(wal_agents.values()))
+            return is_ours
 
-        await self._database.transact(work)
+        return await self._database.transact(work)
 
     async def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int

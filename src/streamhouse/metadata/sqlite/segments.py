@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from uuid import UUID
 
 from streamhouse.metadata.checks import check_commits, check_count, check_offset
@@ -63,13 +64,14 @@ class SqliteSegments:
 
         return await self._database.write(work)
 
-    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> None:
+    async def begin_epochs(self, agent_id: str, starts: Sequence[EpochStart]) -> list[bool]:
         for start in starts:
             check_offset(start.offset)
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> list[bool]:
             led = find_led(connection, {start.lease.partition for start in starts}, self._database.now_ms())
-            ours = [start for start in starts if is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch)]
+            is_ours = [is_leader(led.get(start.lease.partition), agent_id, start.lease.epoch) for start in starts]
+            ours = list(compress(starts, is_ours))
             connection.executemany(
                 "INSERT INTO leader_epochs (topic_id, partition_id, epoch, start_offset) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
@@ -79,8 +81,9 @@ class SqliteSegments:
                 "UPDATE partitions SET wal_agent_id = ? WHERE topic_id = ? AND partition_id = ?",
                 ((agent_id if start.in_local_wal else "", *key_of(start.lease.partition)) for start in ours),
             )
+            return is_ours
 
-        await self._database.write(work, Change.LEASES)
+        return await self._database.write(work, Change.LEASES)
 
     async def advance_log_start(
         self, partition: TopicPartition, agent_id: str, epoch: int, log_start_offset: int
