@@ -27,14 +27,31 @@ from streamhouse.testing.clock import MovableClock
 
 T = TypeVar("T")
 AGENT = "agent-1"
+_NOT_FAULTY = ("fail", "hold", "heal", "calls", "close", "subscribe")
+
+
+class HeldCall:
+    """The next call of a method, stopped at the door until it is let through."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self._released = asyncio.Event()
+
+    def release(self) -> None:
+        self._released.set()
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self._released.wait()
 
 
 class FaultyMetadata(SqliteMetadataStore):
-    """A SQLite store whose calls can be made to fail by name, before or after they took effect."""
+    """A SQLite store whose calls can be held up, or made to fail, by name, before or after they took effect."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._faults: dict[str, list[tuple[bool, Exception]]] = {}
+        self._held: dict[str, HeldCall] = {}
         self.calls: list[str] = []
 
     def fail(
@@ -44,18 +61,25 @@ class FaultyMetadata(SqliteMetadataStore):
         problem = error or MetadataUnavailable("injected fault")
         self._faults.setdefault(method, []).extend([None] * after + [(lost_answer, problem)] * times)
 
+    def hold(self, method: str) -> HeldCall:
+        self._held[method] = held = HeldCall()
+        return held
+
     def heal(self) -> None:
         self._faults.clear()
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name.startswith("_") or name in ("fail", "heal", "calls", "close", "subscribe") or not callable(found):
+        if name.startswith("_") or name in _NOT_FAULTY or not callable(found):
             return found
         faults = super().__getattribute__("_faults")
+        held = super().__getattribute__("_held")
         calls = super().__getattribute__("calls")
 
         async def call(*args: Any, **options: Any) -> Any:
             calls.append(name)
+            if name in held:
+                await held.pop(name).wait()
             waiting = faults.get(name)
             if not waiting:
                 return await found(*args, **options)

@@ -15,6 +15,7 @@ from streamhouse.format.wal_entry import WalBatch
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.committed_log import CommittedLogs
 from streamhouse.log.committer import SegmentCommitter
+from streamhouse.log.durability_changes import DurabilityChanges
 from streamhouse.log.handing_over import HandingOver
 from streamhouse.log.leader import LogResources, PartitionLeader
 from streamhouse.log.leadership import Leadership
@@ -135,6 +136,15 @@ class LogEngine:
             ttl_ms=settings.lease_ttl,
             settle=self._settle,
         )
+        self._durability_changes = DurabilityChanges(
+            leadership=self.leadership,
+            uploader=self.uploader,
+            clock=clock,
+            retry_ms=settings.lease_renewal,
+            tasks=self._chores,
+            settle=self._settle,
+            lost=lost,
+        )
         self.replacer = SegmentReplacer(
             agent_id=agent_id,
             store=metadata,
@@ -176,7 +186,7 @@ class LogEngine:
         for leader in leaders:
             if leader.buffered_bytes and leader.upload_is_due():
                 self.uploader.due(leader)
-            self._match_durability(leader)
+            self._durability_changes.match(leader)
 
     async def _recover(self, topics: Sequence[Topic]) -> list[PartitionLeader]:
         assert isinstance(self.wals.local, LocalWal)
@@ -287,11 +297,12 @@ class LogEngine:
         leaders = [leader for leader in found if not leader.is_local]
         if not leaders:
             return
+        given_up = [leader.give_up_writing() for leader in leaders]
         try:
             await self.leadership.release(leaders, drained=False)
         except BaseException:
-            for leader in leaders:
-                self.leadership.doubt(leader)
+            for leader, own in zip(leaders, given_up, strict=True):
+                self.leadership.doubt(leader, own)
             raise
         for leader in leaders:
             name = f"{leader.topic}/{leader.partition.partition}"
@@ -304,7 +315,7 @@ class LogEngine:
         self.leadership.reconfigure(topic)
         for leader in self.leadership.leaders_of(topic):
             if leader is not None:
-                self._match_durability(leader)
+                self._durability_changes.match(leader)
 
     def commit_appends(self) -> None:
         """Start making durable what was appended, where that is not a matter of time."""
@@ -326,27 +337,6 @@ class LogEngine:
             self.wals.object.kick()
             await self._clock.sleep_ms(_SYNC_POLL_MS)
         await self.uploader.flush(leader)
-
-    def _match_durability(self, leader: PartitionLeader) -> None:
-        if not leader.removed and leader.is_local != (leader.config.durability == "wal"):
-            self._chores.start(self._begin_anew(leader), "durability")
-
-    async def _begin_anew(self, leader: PartitionLeader) -> None:
-        """The topic's durability has changed: the next leadership, ours or another's, goes by the new one."""
-        try:
-            await self.uploader.flush(leader)
-            leader.give_up_writing()
-            await self._settle(leader)
-            await self.leadership.release([leader], drained=True)
-        except StreamHouseError as problem:
-            # It goes on under a new epoch, and this is tried again then.
-            _log.warning("the durability of %s cannot change yet: %s", leader.topic, problem)
-            self.leadership.doubt(leader)
-            await self._clock.sleep_ms(self._settings.lease_renewal)
-            self._match_durability(leader)
-            return
-        self.leadership.depose(leader, NotLeader(f"the durability of {leader.topic} has changed"))
-        self._lost()
 
     def _fenced(self, owner: WalOwner, problem: StreamHouseError) -> None:
         assert isinstance(owner, PartitionLeader)

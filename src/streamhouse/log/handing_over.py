@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
-from streamhouse.log.leader import PartitionLeader
+from streamhouse.log.leader import GivenUp, PartitionLeader
 from streamhouse.log.leadership import Leadership
 from streamhouse.log.uploader import Uploader
 from streamhouse.metadata.cluster import Transfer, TransferStore
@@ -19,6 +20,12 @@ _HANDED_OVER_AT_ONCE = 64
 _STOPPED_LIMIT_MS = 2_000
 _QUICK_MS = _STOPPED_LIMIT_MS // 2
 """Writing is stopped only if, just before, much the same took no longer than that."""
+
+
+class _Moving(NamedTuple):
+    transfer: Transfer
+    leader: PartitionLeader
+    given_up: GivenUp
 
 
 class HandingOver:
@@ -52,16 +59,17 @@ class HandingOver:
             if transfer.partition not in leaders
         }
         for start in range(0, len(transfers), _HANDED_OVER_AT_ONCE):
-            moving = [
+            accepted = [
                 (transfer, leaders[transfer.partition])
                 for transfer in transfers[start : start + _HANDED_OVER_AT_ONCE]
                 if transfer.partition in leaders
             ]
-            problem = await self._prepare([leader for _, leader in moving], timeout_ms)
+            problem = await self._prepare([leader for _, leader in accepted], timeout_ms)
             if problem is None:
+                moving = [_Moving(transfer, leader, leader.give_up_writing()) for transfer, leader in accepted]
                 refusals |= await self._give_away(moving)
             else:
-                refusals |= dict.fromkeys((leader.partition for _, leader in moving), problem)
+                refusals |= dict.fromkeys((leader.partition for _, leader in accepted), problem)
         return refusals
 
     async def _prepare(self, leaders: Sequence[PartitionLeader], timeout_ms: int) -> str | None:
@@ -85,18 +93,16 @@ class HandingOver:
             )
         return None
 
-    async def _give_away(self, moving: Sequence[tuple[Transfer, PartitionLeader]]) -> dict[TopicPartition, str]:
-        for _, leader in moving:
-            leader.give_up_writing()
+    async def _give_away(self, moving: Sequence[_Moving]) -> dict[TopicPartition, str]:
         results: Sequence[Exception | None]
         is_asked = False
         try:
             async with asyncio.timeout(_STOPPED_LIMIT_MS / 1000):
-                await asyncio.gather(*(self._settle(leader) for _, leader in moving))
+                await asyncio.gather(*(self._settle(leader) for _, leader, _ in moving))
                 is_asked = True
                 results = await self._store.complete_transfers(
                     self._agent_id,
-                    [(transfer.transfer_id, leader.epoch, leader.high_watermark) for transfer, leader in moving],
+                    [(transfer.transfer_id, leader.epoch, leader.high_watermark) for transfer, leader, _ in moving],
                     self._ttl_ms,
                 )
         except TimeoutError:
@@ -105,21 +111,17 @@ class HandingOver:
         except StreamHouseError as problem:
             results = [problem] * len(moving)
         except BaseException:  # whoever waited for this no longer does: nobody is left to say how it ended
-            for _, leader in moving:
-                self._leadership.doubt(leader)
+            for _, leader, given_up in moving:
+                self._leadership.doubt(leader, given_up)
             raise
         return await self._conclude(moving, results, is_asked=is_asked)
 
     async def _conclude(
-        self,
-        moving: Sequence[tuple[Transfer, PartitionLeader]],
-        results: Sequence[Exception | None],
-        *,
-        is_asked: bool,
+        self, moving: Sequence[_Moving], results: Sequence[Exception | None], *, is_asked: bool
     ) -> dict[TopicPartition, str]:
         """`is_asked`: the metadata store may have moved the leases, or do so yet."""
         refusals: dict[TopicPartition, str] = {}
-        for (transfer, leader), refusal in zip(moving, results, strict=True):
+        for (transfer, leader, given_up), refusal in zip(moving, results, strict=True):
             if refusal is None:
                 name = f"{leader.topic}/{leader.partition.partition}"
                 self._leadership.events["handed_over"] += 1
@@ -127,9 +129,9 @@ class HandingOver:
                 continue
             refusals[leader.partition] = str(refusal)
             if is_asked:
-                self._leadership.doubt(leader)
+                self._leadership.doubt(leader, given_up)
             else:
-                leader.take_back()
+                leader.take_back(given_up)
         if refusals:
             try:
                 await self._leadership.renew()

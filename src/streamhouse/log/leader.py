@@ -65,6 +65,12 @@ _Pending: TypeAlias = tuple[int, Acknowledgement, int, int, Producer | None]
 """End offset, who waits for it, size in bytes, producer id, and what was known of that producer before."""
 
 
+class GivenUp:
+    """That somebody is about to end a leadership: whoever has this may take it back, and nobody else."""
+
+    __slots__ = ()
+
+
 class LogResources(NamedTuple):
     """What all partitions of a node share."""
 
@@ -110,7 +116,7 @@ class PartitionLeader:
         self._node_buffer = resources.buffer
         self._wal = wal
         self._is_stopped = False
-        self._is_given_up = False
+        self._given_up: set[GivenUp] = set()
         self._clock = resources.clock
         self._tail_memory = resources.tail_memory
         self._upload_due = resources.upload_due
@@ -337,8 +343,14 @@ class PartitionLeader:
         following = bisect_right(self.epochs, epoch, key=lambda known: known[0])
         return following < len(self.epochs) and self.epochs[following][1] <= offset
 
+    # A leader writes while its lease lasts, under an epoch that has begun, unless
+    # - it is stopped: its lease was lost, or may have been. It goes on when it has been taken again, in a new epoch;
+    # - it is given up, by one or several who want its leadership to end: a hand-over, a change of durability, a stop.
+    #   Each relies on it that nothing more is written. So it goes on when every one of them has taken back what it gave
+    #   up; a lease that is renewed or taken again changes nothing about that.
+
     def extend_lease(self, writable_until_ms: int) -> None:
-        if self.has_begun and not self._is_stopped and not self._is_given_up:
+        if self.has_begun and not self._is_stopped and not self._given_up:
             self.writable_until_ms = writable_until_ms
 
     def stop_writing(self) -> None:
@@ -350,20 +362,30 @@ class PartitionLeader:
         self._is_stopped = False
         self.extend_lease(writable_until_ms)
 
-    def give_up_writing(self) -> None:
-        """Refuse appends for good: what is there now is all that the next leader shall find. A lease that is lost and
-        taken again meanwhile changes nothing about that; only `take_back` and `reconsider` do."""
-        self._is_given_up = True
+    def give_up_writing(self) -> GivenUp:
+        """Refuse appends: what is there now is all that the next leader shall find."""
+        given_up = GivenUp()
+        self._given_up.add(given_up)
         self.writable_until_ms = 0
+        return given_up
 
-    def take_back(self) -> None:
-        """It was not given up after all, and nobody was asked to end it: it goes on when its lease is next renewed."""
-        self._is_given_up = False
+    def take_back(self, given_up: GivenUp) -> None:
+        """Nobody was asked to end it after all: it goes on when its lease is next renewed."""
+        self._given_up.discard(given_up)
 
-    def reconsider(self) -> None:
-        """It was not given up after all; it goes on with `resume_writing`."""
-        self._is_given_up = False
+    def reconsider(self, given_up: GivenUp) -> None:
+        """What was asked to end it may have done so, or not: it goes on with `resume_writing`."""
+        self._given_up.discard(given_up)
         self.stop_writing()
+
+    @property
+    def is_given_up(self) -> bool:
+        return bool(self._given_up)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether everything that was ever appended is in segments."""
+        return self.next_offset == self.committed_end
 
     def log_start_moved(self, log_start_offset: int) -> None:
         """Judged by offsets and not by what the store dropped, so that it does not matter whether this is heard of

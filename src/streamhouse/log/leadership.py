@@ -14,12 +14,12 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from streamhouse.core.placement.lease import writable_until_ms
-from streamhouse.log.leader import LogResources, PartitionLeader
+from streamhouse.log.leader import GivenUp, LogResources, PartitionLeader
 from streamhouse.log.wal import Wal
 from streamhouse.log.wal_replay import RememberedReads, replay_wal_objects
 from streamhouse.metadata.store import EpochStart, Lease, MetadataStore, PartitionRow, SegmentRow
 from streamhouse.metadata.wal_objects import WalRange
-from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError
+from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import LogConfig, Topic
 from streamhouse.objects.store import ObjectStore
@@ -355,11 +355,11 @@ class Leadership:
             if not leader.knows_the_end and leader.next_offset > leader.high_watermark:
                 leader.send_waiters_on()
 
-    def doubt(self, leader: PartitionLeader) -> None:
+    def doubt(self, leader: PartitionLeader, given_up: GivenUp) -> None:
         """Whether we still lead is not known: what asked to end it was not answered. It goes on with a new epoch, under
         which the old one's request means nothing, or not at all."""
         if self._leaders.get(leader.partition) is leader:
-            leader.reconsider()
+            leader.reconsider(given_up)
             self._doubtful.add(leader.partition)
 
     def _stop_lost(self, partitions: Sequence[TopicPartition]) -> None:
@@ -435,13 +435,15 @@ class Leadership:
     # --- giving up ---
 
     async def release(self, leaders: Sequence[PartitionLeader], *, drained: bool) -> None:
-        """Stop leading. `drained`: everything of them is in the object store."""
-        leases = []
-        for leader in leaders:
-            leader.give_up_writing()
-            if self._leaders.get(leader.partition) is leader:
-                leases.append(self._leases[leader.partition])
-        if leases:
+        """Stop leading what was given up. `drained`: everything of them is in the object store, and the next leader
+        needs nobody's disk."""
+        led = [leader for leader in leaders if self._leaders.get(leader.partition) is leader]
+        assert all(leader.is_given_up for leader in led), "what can still be written to is not released"
+        for leader in led:
+            if drained and not leader.is_drained:
+                raise Unavailable(f"not all of {leader.topic}/{leader.partition.partition} is in the object store yet")
+        if led:
+            leases = [self._leases[leader.partition] for leader in led]
             await self._metadata.release_leases(self._agent_id, leases, drained=drained)
             self.events["released"] += len(leases)
 

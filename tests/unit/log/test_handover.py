@@ -17,7 +17,7 @@ from log_parts.waiting import until
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.format.batch import iter_headers
 from streamhouse.log import handing_over
-from streamhouse.log.leader import PartitionLeader
+from streamhouse.log.leader import GivenUp, PartitionLeader
 from streamhouse.metadata.cluster import Placement, Transfer
 from streamhouse.model.errors import Fenced, NotLeader
 from streamhouse.objects.faulty import Operation
@@ -384,11 +384,11 @@ async def test_what_could_not_be_stored_while_writing_stood_still_goes_on_under_
         transfers = await accepted(shared, old)
         give_up_writing = PartitionLeader.give_up_writing
 
-        def write_once_more(given_up: PartitionLeader) -> None:
+        def write_once_more(given_up: PartitionLeader) -> GivenUp:
             """And what that needs does not come to its end in time."""
             shared.objects.fail(Operation.CREATE, times=None)
             old.append(sent(), given_up)
-            give_up_writing(given_up)
+            return give_up_writing(given_up)
 
         monkeypatch.setattr(PartitionLeader, "give_up_writing", write_once_more)
         refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")

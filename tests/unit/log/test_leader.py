@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from log_parts.batches import EPOCH, header_of, real, sent
-from log_parts.leaders import Partition, log_config, segment_row
+from log_parts.leaders import FOREVER_MS, Partition, log_config, segment_row
 from streamhouse.core.producer_state import ProducerTable
 from streamhouse.core.segment_roll import PACE_MS
 from streamhouse.format.batch import check_crc, iter_headers, read_header
@@ -90,6 +90,25 @@ def test_without_a_lease_nothing_is_appended() -> None:
         partition.append(sent())
 
     assert partition.leader.next_offset == 1
+
+
+def test_who_takes_back_a_leadership_that_others_have_given_up_too_does_not_let_it_write() -> None:
+    partition = Partition()
+    partition.leader.begin_epoch(EPOCH)
+    first, second = (partition.leader.give_up_writing() for _ in range(2))
+
+    for taken_back in (first, first):
+        partition.leader.take_back(taken_back)
+        partition.leader.extend_lease(FOREVER_MS)
+        with pytest.raises(NotLeader):
+            partition.append(sent())
+
+    partition.leader.reconsider(second)
+    partition.leader.extend_lease(FOREVER_MS)
+    with pytest.raises(NotLeader):
+        partition.append(sent())
+    partition.leader.resume_writing(FOREVER_MS)
+    partition.append(sent())
 
 
 def test_while_the_wal_refuses_nothing_changes() -> None:

@@ -206,7 +206,7 @@ async def test_a_leader_that_is_given_up_writes_no_more_though_its_lease_is_lost
         await running.create()
         await running.produce(sent())
         leader = running.leader()
-        leader.give_up_writing()
+        given_up = leader.give_up_writing()
         shared.clock.pass_time(2 * TTL_MS)
         await running.engine.leadership.renew()
 
@@ -214,7 +214,7 @@ async def test_a_leader_that_is_given_up_writes_no_more_though_its_lease_is_lost
         with pytest.raises(NotLeader):
             leader.append(sent(), header_of(sent()), Ack())
 
-        running.engine.leadership.doubt(leader)
+        running.engine.leadership.doubt(leader, given_up)
         await running.engine.leadership.renew()
         await running.produce(sent())
         assert (leader.epoch, leader.high_watermark) == (3, 2)
@@ -225,6 +225,7 @@ async def test_a_stop_waits_for_a_lease_that_is_being_taken_again_and_releases_t
     async with bench() as shared, shared.engine() as running:
         await running.create()
         await running.produce(sent())
+        await running.engine.flush()
         shared.clock.pass_time(2 * TTL_MS)
         granted, go_on = asyncio.Event(), asyncio.Event()
         acquire = shared.metadata.acquire_leases
@@ -243,6 +244,7 @@ async def test_a_stop_waits_for_a_lease_that_is_being_taken_again_and_releases_t
         go_on.set()
         await finishes(ending, "the end of renewals")
         await renewing
+        running.leader().give_up_writing()
         await running.engine.leadership.release([running.leader()], drained=True)
 
         (placement,) = await shared.metadata.list_placements()
