@@ -44,7 +44,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         return
     directory = tmp_path_factory.mktemp("node")
     # Samples have timestamps of their own, so that retention would delete them as old.
-    settings = ("--segment-bytes", "256KiB", "--segment-age", "300ms", "--retention-interval", "1h")
+    settings = ("--segment-bytes", "256KiB", "--segment-age", "300ms", "--retention-interval", "24h")
     with Node(directory, *settings) as node:
         yield Broker(bootstrap=node.bootstrap)
 

@@ -70,7 +70,7 @@ def compact(client: PlanningClient) -> None:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """It is started again after the compaction, so that nothing of the old records is in its memory."""
-    settings = ("--segment-age", "100ms", "--default-partitions", "1", "--retention-interval", "1h")
+    settings = ("--segment-age", "100ms", "--default-partitions", "1", "--retention-interval", "24h")
     with Node(tmp_path_factory.mktemp("node"), *settings) as node:
         with PlanningClient(node.http, timeout_seconds=HUNG_SECONDS) as client:
             fill(node, client)

@@ -89,7 +89,7 @@ def order(number: int) -> dict[str, Any]:
 def shop(directory: Path, *options: str) -> Iterator[Shop]:
     """Filled, and with every order in the object store; what is produced later may be in the WAL."""
     state_dir = directory / "state"
-    brisk = ("--segment-bytes", "8KiB", "--segment-age", "300ms", "--retention-interval", "1h")
+    brisk = ("--segment-bytes", "8KiB", "--segment-age", "300ms", "--retention-interval", "24h")
     with Node(directory / "data", *brisk, *options, env={STATE_VARIABLE: str(state_dir)}) as node:
         shop = Shop(node=node, rest=RestCaller(node.http), state_dir=state_dir)
         _fill(shop)

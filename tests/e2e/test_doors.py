@@ -42,7 +42,7 @@ _topics = itertools.count()
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """Its samples have times of their own, so that retention would delete them as old."""
-    with Node(tmp_path_factory.mktemp("node"), "--retention-interval", "1h") as node:
+    with Node(tmp_path_factory.mktemp("node"), "--retention-interval", "24h") as node:
         yield node
 
 

@@ -20,7 +20,7 @@ from services.seaweed import SeaweedServer
 
 # So small and young that a few records cross every step. Samples have timestamps of their own, so that retention
 # would delete them as old.
-OPTIONS = ("--segment-bytes", "64KiB", "--segment-age", "300ms", "--retention-interval", "1h")
+OPTIONS = ("--segment-bytes", "64KiB", "--segment-age", "300ms", "--retention-interval", "24h")
 
 _numbers = itertools.count()
 

@@ -25,7 +25,8 @@ _log = logging.getLogger(__name__)
 _AGE_CHECKS_PER_SEGMENT_AGE = 10
 _SHORTEST_AGE_CHECK_MS = 20
 _LONGEST_AGE_CHECK_MS = 100
-_FIRST_LOOK_MS = 30_000
+_FIRST_LOOK_SHARE = 0.1
+"""Of the interval, which makes the 30 s that Kafka has by default."""
 _GARBAGE_BATCH = 500
 
 
@@ -63,7 +64,7 @@ class Maintenance:
     async def retain(self, interval_ms: int) -> None:
         """Runs until cancelled, and then what it has begun ends too. As in Kafka a node that has just started looks
         sooner: else one that is started again and again would never delete anything."""
-        wait_ms = min(interval_ms, _FIRST_LOOK_MS)
+        wait_ms = interval_ms * _FIRST_LOOK_SHARE
         try:
             while True:
                 await self._clock.sleep_ms(wait_ms)
