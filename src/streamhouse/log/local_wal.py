@@ -230,12 +230,12 @@ class LocalWal:
                 else:
                     await asyncio.to_thread(self._files.remove, spare)
                 break
-            except OSError as problem:
+            except Exception as problem:  # also a bug's: whoever waits for the file has to hear of it
                 if self._backlog:
                     self._fail(problem)
                     self._settle_failures()
                     break
-                _log.warning("no spare WAL file yet: %s", problem)
+                _log.warning("no spare WAL file yet: %s", problem, exc_info=_is_bug(problem))
             await self._clock.sleep_ms(wait_ms)
         self._preparing = False
         self._drain_backlog()
@@ -290,21 +290,26 @@ class LocalWal:
         while self._kicks and self._kicks[0][0] <= self._completed:
             self._kicks.popleft()
 
-    def _fail(self, problem: OSError) -> None:
+    def _fail(self, problem: Exception) -> None:
         """Refuse appends until a new file is in use."""
         if self._problem is not None:
             return
-        _log.error("the WAL cannot be written: %s; appends are refused until a new file can be", problem)
-        self._problem = StorageUnavailable(f"the WAL cannot be written: {problem.strerror}")
+        _log.error(
+            "the WAL cannot be written: %s; appends are refused until a new file can be",
+            problem,
+            exc_info=_is_bug(problem),
+        )
+        reason = problem.strerror if isinstance(problem, OSError) else "no file could be made"
+        self._problem = StorageUnavailable(f"the WAL cannot be written: {reason}")
         self._failures += 1
         self.measures.failures += 1
         if self._written is not None:
             self._written.has_failed = True
-        if self._spare is not None:
-            self._files.remove(self._spare)
-            self._spare = None
         if not self._closed and not self._is_gone:
             self._tasks.start(self._reopen(), "reopen")
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            self._files.remove(spare)
 
     def _settle_failures(self) -> None:
         """Tell owners of lost batches, once they were told of all that was written before those."""
@@ -338,12 +343,20 @@ class LocalWal:
                 continue
             try:
                 file = await asyncio.to_thread(self._files.create)
-            except OSError as problem:
-                _log.warning("still no new WAL file: %s", problem)
+            except Exception as problem:  # also a bug's: nobody else tries
+                _log.warning("still no new WAL file: %s", problem, exc_info=_is_bug(problem))
                 continue
             self._use(file, recovers=True)
             self._writer.kick()
 
 
 def _is_removed(file: WalFile | None) -> bool:
-    return file is not None and os.fstat(file.fd).st_nlink == 0
+    """One that cannot be looked at, because a file server does not know it any more, is as good as removed."""
+    try:
+        return file is not None and os.fstat(file.fd).st_nlink == 0
+    except OSError:
+        return True
+
+
+def _is_bug(problem: Exception) -> bool:
+    return not isinstance(problem, OSError)

@@ -103,9 +103,13 @@ class WalFiles:
                 self._discarded.append(spare)
 
     def remove(self, file: WalFile) -> None:
-        """Give up a file that was made and never used."""
-        os.close(file.fd)
-        file.path.unlink(missing_ok=True)
+        """Give up a file that was made and never used. If it cannot go now, it goes before the next one is made."""
+        try:
+            os.close(file.fd)
+            file.path.unlink(missing_ok=True)
+        except OSError:
+            with self._lock:
+                self._discarded.append(file.path)
 
     def close(self) -> None:
         for file in self._retired:
@@ -120,16 +124,25 @@ class WalFiles:
         self._ends.write(min(self._in_use, default=0), max(self._in_use, default=0))
 
     def _clear_away(self, *, keeps_one: bool) -> WalFile | None:
-        """Remove what is out of use, once that is noted for good; gives back one of the files for reuse, if asked."""
+        """Remove what is out of use, once that is noted for good; gives back one of the files for reuse, if asked.
+
+        Threads may be at it together: what one takes out of the lists is its own, until it fails and puts it back."""
         with self._lock:
             self._note_ends()
-            discarded = list(self._discarded)
-            has_one = keeps_one and bool(self._retired)
-        self._ends.sync()
-        for path in discarded:
-            path.unlink(missing_ok=True)
-            self._discarded.remove(path)
-        return self._retired.pop(0) if has_one else None
+            discarded, self._discarded = self._discarded, []
+            kept = self._retired.pop(0) if keeps_one and self._retired else None
+        try:
+            self._ends.sync()
+            while discarded:
+                discarded[-1].unlink(missing_ok=True)
+                discarded.pop()
+        except OSError:
+            with self._lock:
+                self._discarded += discarded
+                if kept is not None:
+                    self._retired.insert(0, kept)
+            raise
+        return kept
 
     def _reuse(self, file: WalFile, sequence: int, path: Path) -> WalFile:
         # Without a header the old content means nothing; with the old one, its positions are before all others.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
@@ -34,6 +36,9 @@ def inodes_in(directory: Path) -> set[int]:
 def names_in(directory: Path) -> list[str]:
     """Of the WAL's files and those that are kept for reuse."""
     return sorted(path.name for path in directory.iterdir() if path.name != "ends")
+
+
+READ_ONLY = OSError(errno.EROFS, "Read-only file system")
 
 
 def remove(directory: Path) -> None:
@@ -455,6 +460,86 @@ async def test_a_disk_without_room_for_the_next_file_fails_what_waits_for_it_and
         assert replay(await opened.image()) == {0: owner.acknowledged}
 
 
+@pytest.mark.parametrize("has_backlog", [True, False])
+async def test_a_file_that_could_not_be_made_for_a_reason_nobody_expected_is_tried_again(
+    directory: Path, has_backlog: bool
+) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        with patch.object(WalFiles, "create", side_effect=RuntimeError("a bug")) as create:
+            await opened.append(owner, 1500, 1500)
+            if has_backlog:
+                owner.append(opened.wal, 3000)
+                opened.wal.kick()
+                await until(lambda: owner.problems, "there is no file for it")
+            await until(lambda: create.call_count > 1, "it is tried again")
+        if has_backlog:
+            await until(lambda: opened.wal._problem is None, "a file can be made again")
+        await opened.append(owner, 3000, 100)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_spare_file_that_cannot_be_removed_does_not_keep_owners_from_hearing_of_a_failure(
+    directory: Path,
+) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, 1500, 800)
+        await opened.until_spare()
+        opened.break_disk_under(opened.current)
+        owner.append(opened.wal, 100)
+        with patch.object(Path, "unlink", side_effect=READ_ONLY):
+            opened.wal.kick()
+            await until(lambda: owner.problems, "the failure is heard")
+            assert opened.wal._problem is not None
+        await until(lambda: opened.wal._problem is None, "a new file works")
+        await opened.append(owner, 1500, 1500)
+
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_spare_file_that_is_too_small_and_cannot_be_removed_fails_only_what_waits_for_a_larger_one(
+    directory: Path,
+) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        await opened.append(owner, 1500, 800)
+        await opened.until_spare()
+        with patch.object(Path, "unlink", side_effect=READ_ONLY):
+            owner.append(opened.wal, 50_000)
+            await until(lambda: owner.problems, "there is no file for it")
+        await until(lambda: opened.wal._problem is None, "a new file works")
+        await opened.append(owner, 50_000, 1500)
+
+        assert len(owner.acknowledged) == 4
+        assert replay(await opened.image()) == {0: owner.acknowledged}
+
+
+async def test_a_file_that_cannot_even_be_looked_at_counts_as_removed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one is of which a file server knows nothing any more."""
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        await opened.append(owner, 100)
+        stale, fstat = opened.current, os.fstat
+
+        def look(fd: int) -> os.stat_result:
+            if fd == stale.fd:
+                raise OSError(errno.ESTALE, "Stale file handle")
+            return fstat(fd)
+
+        with monkeypatch.context() as file_server:
+            file_server.setattr(os, "fstat", look)
+            assert opened.wal.lost_file == stale.path
+            owner.append(opened.wal)
+            opened.wal.kick()
+            await until(lambda: owner.problems, "the failure is heard")
+
+        assert owner.durable_end == 1
+
+
 async def test_what_was_handed_over_before_the_disk_had_no_more_room_is_still_durable(directory: Path) -> None:
     """Only what waited for the next file is lost; an owner hears of that after all that came before it."""
     owner = Owner()
@@ -569,6 +654,46 @@ def test_more_files_than_are_kept_for_reuse_are_removed(tmp_path: Path) -> None:
     assert len(names_in(tmp_path)) == 2, "one was used again, one is kept"
     files.close()
     assert len(names_in(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("file_bytes", [4096, 8 * 1024 * 1024])
+def test_two_threads_that_make_files_at_once_do_not_take_the_same_one_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_bytes: int
+) -> None:
+    """The one that is out of use by then is there for one of them to reuse, or too small and to be removed."""
+    files = WalFiles(tmp_path, file_bytes)
+    first = files.create_first()
+    files.use(first)
+    files.use(files.create())
+    files.retire(first)
+    both, sync = threading.Barrier(2), files._ends.sync
+
+    def sync_together() -> None:
+        sync()
+        both.wait(60)
+
+    monkeypatch.setattr(files._ends, "sync", sync_together)
+    with ThreadPoolExecutor(2) as threads:
+        made = [making.result() for making in [threads.submit(files.create) for _ in range(2)]]
+
+    assert names_in(tmp_path) == sorted(["00000000000000000002.wal", *(file.path.name for file in made)])
+
+
+def test_what_could_not_be_removed_is_removed_later(tmp_path: Path) -> None:
+    files = WalFiles(tmp_path, 4096)
+    made = [files.create() for _ in range(6)]
+    for file in made[:5]:
+        files.retire(file)
+    with patch.object(Path, "unlink", side_effect=READ_ONLY):
+        files.remove(made[5])
+        with pytest.raises(OSError, match="Read-only"):
+            files.create()
+    assert len(names_in(tmp_path)) == 6
+
+    last = files.create()
+
+    assert last.path.name in names_in(tmp_path)
+    assert len(names_in(tmp_path)) == 2, "one was used again, one is kept"
 
 
 def test_files_that_a_killed_process_kept_for_reuse_are_removed(tmp_path: Path) -> None:
