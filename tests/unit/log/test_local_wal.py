@@ -584,6 +584,15 @@ async def test_closing_a_wal_whose_disk_is_broken_reports_the_failure_and_ends(d
     assert len(opened.wal._tasks) == 0, "nobody tries again after the end"
 
 
+async def test_a_wal_that_was_closed_misses_no_file(directory: Path) -> None:
+    """Whoever watches it may look once more, when its descriptors are nobody's or another file's."""
+    async with OpenWal(directory) as opened:
+        await opened.append(Owner(), 100)
+        assert opened.wal.lost_file is None
+
+    assert opened.wal.lost_file is None
+
+
 async def test_a_directory_that_cannot_be_used_is_a_storage_error_and_not_a_crash(directory: Path) -> None:
     opened = OpenWal(directory)
     remove(directory)
