@@ -16,7 +16,8 @@ from obstore.store import S3Store as ObstoreS3
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidConfig, NotFound, StorageUnavailable
 from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
-from streamhouse.objects.second_try import Patience, with_second_try
+from streamhouse.objects.patience import SLOWEST_RECEIVING, SLOWEST_SENDING, Patience
+from streamhouse.objects.second_try import SecondTries
 from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.entropy import new_uuid
 
@@ -34,8 +35,8 @@ _DELETE_BYTES = 16 * 2**10
 # Callers retry with a backoff of their own and must hear soon: one quick second try covers a dropped connection.
 _RETRIES: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=10)}
 _CONNECT_TIMEOUT = timedelta(seconds=5)
-# How long a request may take is a matter of its size; this is beyond all of them.
-_REQUEST_TIMEOUT = timedelta(minutes=10)
+# How long a request may take is a matter of what is under way (patience.py); this is beyond it.
+_REQUEST_TIMEOUT = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,8 @@ class S3Store:
         self._options = options
         self._pooled = self._connect()
         self._fresh = self._connect(keeps_connections=False)
+        self._sending = SecondTries(SLOWEST_SENDING)
+        self._receiving = SecondTries(SLOWEST_RECEIVING)
 
     def _connect(self, *, keeps_connections: bool = True) -> ObstoreS3:
         options = self._options
@@ -123,7 +126,7 @@ class S3Store:
             await obstore.put_async(client, key, content, mode="create", use_multipart=False)
 
         try:
-            await self._ask(f"cannot store object {key!r}", put, len(content))
+            await self._ask(f"cannot store object {key!r}", put, len(content), self._sending)
         except NotFound as problem:
             raise StorageUnavailable(f"cannot store object {key!r}", hint="does the bucket exist?") from problem
 
@@ -228,7 +231,11 @@ class S3Store:
             yield chunk
 
     async def _ask(
-        self, what: str, request: Callable[[ObstoreS3, Patience], Coroutine[Any, Any, T]], size_bytes: int = 0
+        self,
+        what: str,
+        request: Callable[[ObstoreS3, Patience], Coroutine[Any, Any, T]],
+        size_bytes: int = 0,
+        direction: SecondTries | None = None,
     ) -> T:
         """`what`: how an error begins."""
 
@@ -238,7 +245,7 @@ class S3Store:
 
         pooled = self._pooled
         with _our_errors(what):
-            return await with_second_try(
+            return await (direction or self._receiving).ask(
                 partial(attempt, pooled),
                 partial(attempt, self._fresh),
                 size_bytes,

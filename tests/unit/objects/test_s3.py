@@ -19,7 +19,7 @@ from services.clock import ManualClock
 from services.proxy import Proxy, proxy_before
 from services.seaweed import SECRET_ACCESS_KEY, S3Bucket, SeaweedServer
 from streamhouse.model.errors import AlreadyExists, InvalidConfig, NotFound, StorageUnavailable
-from streamhouse.objects import second_try
+from streamhouse.objects import patience
 from streamhouse.objects.open import open_store
 from streamhouse.objects.s3 import S3Options, S3Store
 from streamhouse.objects.store import ObjectStore
@@ -115,8 +115,8 @@ async def test_a_server_that_goes_away_is_unavailable_and_then_back(stoppable_s3
 async def test_a_server_that_does_not_answer_is_unavailable_in_bounded_time(
     s3_bucket: S3Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(second_try, "_SECOND_TRY_S", 0.1)
-    monkeypatch.setattr(second_try, "_LIMIT_S", 0.3)
+    monkeypatch.setattr(patience, "_SECOND_TRY_S", 0.1)
+    monkeypatch.setattr(patience, "_LIMIT_S", 0.3)
     async with proxy_before(urlsplit(s3_bucket.endpoint).port or 80) as proxy:
         options = replace(s3_options(s3_bucket), endpoint=f"http://127.0.0.1:{proxy.port}")
         store = await open_store(s3_bucket.url, ManualClock(), options)

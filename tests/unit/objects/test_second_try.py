@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from streamhouse.model.errors import NotFound, StorageUnavailable
-from streamhouse.objects import second_try
-from streamhouse.objects.second_try import Patience, with_second_try
+from streamhouse.objects import patience
+from streamhouse.objects.patience import SLOWEST_RECEIVING, SLOWEST_SENDING, Patience, Traffic
+from streamhouse.objects.second_try import SecondTries
 
 MIB = 2**20
 
@@ -33,14 +34,16 @@ class Attempt:
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_try, "_SECOND_TRY_S", 0.01)
+    monkeypatch.setattr(patience, "_SECOND_TRY_S", 0.01)
 
 
 class Pair:
     def __init__(self) -> None:
         self.first, self.second = Attempt(), Attempt()
         self.outruns = 0
-        self.asking = asyncio.ensure_future(with_second_try(self.first, self.second, outrun=self._outrun))
+        self.asking = asyncio.ensure_future(
+            SecondTries(SLOWEST_SENDING).ask(self.first, self.second, outrun=self._outrun)
+        )
 
     def _outrun(self) -> None:
         self.outruns += 1
@@ -52,7 +55,7 @@ class Pair:
 
 
 async def test_what_is_answered_in_time_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_try, "_SECOND_TRY_S", 60.0)
+    monkeypatch.setattr(patience, "_SECOND_TRY_S", 60.0)
     pair = Pair()
     await pair.first.begun.wait()
     pair.first.outcome.set_result("first")
@@ -61,7 +64,7 @@ async def test_what_is_answered_in_time_is_asked_once(monkeypatch: pytest.Monkey
 
 
 async def test_what_fails_in_time_is_not_tried_again_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_try, "_SECOND_TRY_S", 60.0)
+    monkeypatch.setattr(patience, "_SECOND_TRY_S", 60.0)
     pair = Pair()
     pair.first.outcome.set_exception(StorageUnavailable("refused"))
     assert isinstance(await pair.settle(), StorageUnavailable)
@@ -114,7 +117,7 @@ async def test_two_failures_are_a_failure() -> None:
 
 
 async def test_when_neither_is_answered_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_try, "_LIMIT_S", 0.02)
+    monkeypatch.setattr(patience, "_LIMIT_S", 0.02)
     pair = Pair()
     assert isinstance(await pair.settle(), TimeoutError)
     assert (pair.first.was_cancelled, pair.second.was_cancelled) == (True, True)
@@ -142,7 +145,7 @@ async def test_an_answer_that_says_how_large_it_is_gets_the_time_for_it() -> Non
 
     outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     second = Attempt()
-    asking = asyncio.ensure_future(with_second_try(first(outcome), second))  # type: ignore[arg-type]
+    asking = asyncio.ensure_future(SecondTries(SLOWEST_SENDING).ask(first(outcome), second))  # type: ignore[arg-type]
     await heard.wait()
     small = Pair()
     await small.second.begun.wait()
@@ -152,9 +155,43 @@ async def test_an_answer_that_says_how_large_it_is_gets_the_time_for_it() -> Non
     small.asking.cancel()
 
 
-def test_small_requests_have_seconds_and_the_largest_segment_has_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_requests_have_seconds_and_the_largest_segment_has_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    small, window, segment = Patience(0), Patience(8 * MIB), Patience(100 * MIB)
-    assert small.second_try_s + small.limit_s <= 10
-    assert window.limit_s < 15
-    assert 25 < segment.second_try_s < segment.limit_s < 60
+    small, window, segment = (Traffic(SLOWEST_SENDING).begin(size_bytes) for size_bytes in (0, 8 * MIB, 100 * MIB))
+    assert small.second_try_s() + small.limit_s() <= 10
+    assert window.second_try_s() < 5
+    assert window.limit_s() < 30
+    assert 25 < segment.second_try_s() < segment.attempt_s() < 60 < segment.limit_s() < 240
+
+
+def test_readers_hear_within_seconds() -> None:
+    traffic = Traffic(SLOWEST_RECEIVING)
+    assert [traffic.begin(4 * MIB).limit_s() for _ in range(8)][-1] < 30
+
+
+def test_a_request_has_the_time_that_those_beside_it_explain() -> None:
+    traffic = Traffic(SLOWEST_SENDING)
+    request = traffic.begin(16 * MIB)
+    alone_s = request.limit_s()
+    others = [traffic.begin(16 * MIB) for _ in range(7)]
+    together_s = request.limit_s()
+    assert together_s - 8 == 8 * (alone_s - 8)
+    for other in others:
+        traffic.end(other)
+    assert request.limit_s() == together_s, "what arrived meanwhile has taken its share"
+    assert traffic.begin(16 * MIB).limit_s() < together_s
+
+
+def test_a_small_request_does_not_wait_as_long_as_large_ones_beside_it_need() -> None:
+    traffic = Traffic(SLOWEST_SENDING)
+    for _ in range(8):
+        traffic.begin(100 * MIB)
+    assert traffic.begin(64 * 1024).limit_s() < 10
+
+
+def test_a_second_try_counts_as_one_more_beside_the_others() -> None:
+    traffic = Traffic(SLOWEST_SENDING)
+    request = traffic.begin(16 * MIB)
+    alone_s = request.limit_s()
+    request.attempts += 1
+    assert request.limit_s() - 8 == 2 * (alone_s - 8)
