@@ -102,10 +102,7 @@ class Adoption:
         if batch is None:
             batch = await self._begin(sink_id, batch_id, staged)
         if batch.has_failed:
-            raise InvalidInput(
-                f"batch {batch_id} of sink {sink_id!r} was given up: what was staged for it cannot become records",
-                hint="compare the topic with the source, and write what is missing with another sinkId",
-            )
+            raise _given_up(batch)
         if not batch.is_done:
             await self._finish_soon(batch)
         self._tasks.start(self._clear(sink_id, batch_id), "clear")
@@ -219,10 +216,12 @@ class Adoption:
         try:
             await self._append_or_fail(batch)
         except NotFound:
-            # Somebody else has finished it and cleared up.
+            # Somebody else has finished it, or given it up, and cleared up.
             latest = await self._sinks.find_sink_batch(batch.sink_id, batch.batch_id)
             if latest is None or not latest.is_done:
                 raise
+            if latest.has_failed:
+                raise _given_up(latest) from None
 
     async def _append_or_fail(self, batch: SinkBatch) -> None:
         """What nobody will ever be able to finish is given up, so that it is not tried for ever."""
@@ -333,6 +332,13 @@ async def _in_order(batches: StagedBatches, runs: Sequence[tuple[str, StagedRun]
     for key, run in runs:
         async for batch in batches.read(key, run):
             yield batch
+
+
+def _given_up(batch: SinkBatch) -> InvalidInput:
+    return InvalidInput(
+        f"batch {batch.batch_id} of sink {batch.sink_id!r} was given up: what was staged for it cannot become records",
+        hint="compare the topic with the source, and write what is missing with another sinkId",
+    )
 
 
 def _check_run(run: StagedRun, topic: Topic, key: str, size_bytes: int) -> None:

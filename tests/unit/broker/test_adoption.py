@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from log_parts.engines import finishes
+from log_parts.waiting import until
 from sink_parts.nodes import GARBAGE_GRACE_MS, Adopting, Leaders, adopting
 from sink_parts.staging import SINK, stage
 from streamhouse.broker.adoption import CLAIM_MS, Adoption
@@ -378,6 +379,23 @@ async def test_a_batch_that_lay_for_longer_than_leaders_remember_is_not_guessed_
         with pytest.raises(InvalidInput, match="given up"):
             await cluster.node().adopt(SINK, 0, staged)
         assert await cluster.values() == before
+
+
+async def test_a_batch_that_another_node_gives_up_meanwhile_is_not_reported_as_done() -> None:
+    """Its objects are gone then, as they are when another node has finished it."""
+    async with adopting() as cluster:
+        staged = await two_tasks(cluster)
+        reading = cluster.bench.objects.hold(Operation.READ, matches=lambda key: not _is_staged(key))
+        slow = asyncio.ensure_future(cluster.node().adopt(SINK, 0, staged))
+        await until(reading.reached.is_set, "it is begun, and about to be read")
+
+        await cluster.bench.metadata.fail_sink_batch(SINK, 0)
+        await cluster.bench.objects.delete(await cluster.staged())
+        reading.release()
+
+        with pytest.raises(InvalidInput, match="given up"):
+            await finishes(slow, "the adoption")
+        assert await cluster.values() == []
 
 
 async def test_abandoned_objects_are_removed_and_cannot_be_adopted() -> None:
