@@ -16,7 +16,7 @@ from streamhouse.format.records import decode_records
 from streamhouse.server.kafka import listener
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
-from streamhouse.wire.kafka.messages import api_versions, fetch, metadata, produce
+from streamhouse.wire.kafka.messages import api_versions, describe_groups, fetch, metadata, produce
 
 HOUR_MS = 3_600_000
 
@@ -173,6 +173,18 @@ def test_bytes_behind_a_bad_frame_are_not_looked_at(broker: Broker, topic: str, 
 
     with Kafka(broker.bootstrap) as kafka:
         assert kafka.offset_of(topic, -1).offset == 0
+
+
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_a_large_request_without_records_is_refused(kafka: Kafka, topic: str, is_queued: bool) -> None:
+    """Also behind a request that waits, which is answered first."""
+    stream = kafka.encode(fetch, fetch_request(topic, 0, max_wait_ms=50), 12) if is_queued else b""
+    groups = describe_groups.DescribeGroupsRequest(groups=["g" * 1000] * 5000)
+    kafka.socket.sendall(stream + kafka.encode(describe_groups, groups, 5))
+
+    if is_queued:
+        assert kafka.receive().responses[0].partitions[0].error_code == ErrorCode.NONE
+    assert kafka.is_closed_by_broker()
 
 
 def test_a_full_buffer_holds_producers_back_and_lets_them_go_on() -> None:

@@ -75,9 +75,9 @@ class KafkaSession:
         if header.api is produce.API:
             if not produce.handle(self, header, buffer, end, owned=owned):
                 self._enqueue(bytes(buffer[start:end]))
-        elif end - start > _MAX_CONTROL_BYTES:
-            raise MalformedRequest(f"a request of {end - start} bytes is too large for API {header.api_key}")
-        elif self._replies or not self._answer_now(header, buffer, end):
+            return
+        _check_size(header, end - start)
+        if self._replies or not self._answer_now(header, buffer, end):
             self._enqueue(bytes(buffer[start:end]))
 
     def frames_done(self) -> None:
@@ -141,6 +141,7 @@ class KafkaSession:
                     self.frames_done()
                     continue
                 await self._until_all_answered()
+                _check_size(header, len(request))
                 self.connection.write(await self._answer(header, request))
         except MalformedRequest as problem:
             _log.info("closing %s: %s", self.connection.peer, problem)
@@ -225,3 +226,9 @@ class KafkaSession:
             if not self._all_answered.done():
                 self._all_answered.set_result(None)
             self._all_answered = None
+
+
+def _check_size(header: RequestHeader, size_bytes: int) -> None:
+    """Of a request that is not a produce."""
+    if size_bytes > _MAX_CONTROL_BYTES:
+        raise MalformedRequest(f"a request of {size_bytes} bytes is too large for API {header.api_key}")
