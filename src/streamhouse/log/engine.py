@@ -35,7 +35,7 @@ from streamhouse.log.wal_files import WalFile, wal_paths
 from streamhouse.log.wal_retirement import WalRetirement
 from streamhouse.metadata.cluster import Transfer
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.model.errors import CorruptData, NotLeader, StorageUnavailable, StreamHouseError
+from streamhouse.model.errors import CorruptData, MetadataUnavailable, NotLeader, StorageUnavailable, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import LogConfig, Topic
@@ -278,13 +278,21 @@ class LogEngine:
         self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int] = MappingProxyType({})
     ) -> None:
         """Take up partitions, as many as the metadata store grants; `handed_over` are the epochs of those that a
-        transfer has made ours."""
+        transfer has made ours. What goes wrong with some keeps no others from being led."""
         partitions = list(wanted)
+        problems: list[Exception] = []
         for start in range(0, len(partitions), _ACQUIRED_AT_ONCE):
             some = {partition: wanted[partition] for partition in partitions[start : start + _ACQUIRED_AT_ONCE]}
-            await self.leadership.acquire(some, handed_over=handed_over)
+            try:
+                await self.leadership.acquire(some, handed_over=handed_over)
+            except MetadataUnavailable:
+                raise  # nothing can be led without it
+            except Exception as problem:
+                problems.append(problem)
             led = [self.leadership.leaders[partition] for partition in some if partition in self.leadership.leaders]
             await self.leadership.begin([leader for leader in led if not leader.has_begun])
+        if problems:
+            raise problems[0]
 
     async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> dict[TopicPartition, str]:
         """Give partitions to those that accepted them. Returned is why, for those that did not go."""

@@ -88,8 +88,8 @@ class Leadership:
         """Of partitions whose records are still being read, which may take longer than a lease lasts."""
         self._rests_until_ms: dict[TopicPartition, int] = {}
         """Of partitions that could not be taken up when they were last tried."""
-        self._losses: Counter[TopicPartition] = Counter()
-        """How often in a row the lease of a partition ran out while its records were read."""
+        self._failures: Counter[TopicPartition] = Counter()
+        """How often in a row the records of a partition could not be read, or not before its lease ran out."""
         self._reads = RememberedReads(_REMEMBERED_BYTES)
         self._renews = True
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
@@ -124,6 +124,7 @@ class Leadership:
         from_own_disk: bool = False,
     ) -> list[PartitionLeader]:
         """Take leases, and build leaders with what segments and WAL objects hold; they may not write before `begin`.
+        What goes wrong with one of them is raised when the others are in `leaders`.
 
         Passed over are partitions that are led already or that the metadata store does not grant. `handed_over`: the
         epochs of leases that a transfer has made ours. `from_own_disk`: the local WAL may hold more of them."""
@@ -160,29 +161,31 @@ class Leadership:
         replays = (self._replay(leader, log, enough) for leader, log in zip(leaders, stored, strict=True))
         outcomes = await asyncio.gather(*replays, return_exceptions=True)
         loaded: list[PartitionLeader] = []
+        damaged: list[Lease] = []
         for leader, outcome in zip(leaders, outcomes, strict=True):
             lease = self._loading.pop(leader.partition, None)
-            if isinstance(outcome, BaseException):
-                continue  # it is tried again
-            if lease is None:
-                self._rest_after_loss(leader.partition)
+            if isinstance(outcome, BaseException) or lease is None:
+                self._rest_after_failure(leader.partition)
             elif outcome:
                 self._install(wanted[leader.partition], leader, lease)
                 loaded.append(leader)
             else:
                 self._rest(leader.partition, self._ttl_ms)
                 self._reads.forget(leader.partition)
-                await self._metadata.release_leases(self._agent_id, [lease], drained=False)
+                damaged.append(lease)
+        if damaged:
+            await self._metadata.release_leases(self._agent_id, damaged, drained=False)
         for problem in outcomes:
             if isinstance(problem, BaseException):
                 raise problem
         return loaded
 
-    def _rest_after_loss(self, partition: TopicPartition) -> None:
-        """The lease ran out before all was read. The next try goes on with what was, after a moment for a machine that
-        has too much to do: longer each time, but no longer than a lease lasts."""
-        self._losses[partition] += 1
-        self._rest(partition, min(_FIRST_REST_MS << min(self._losses[partition] - 1, 20), self._ttl_ms))
+    def _rest_after_failure(self, partition: TopicPartition) -> None:
+        """The lease ran out before all was read, or something could not be read now. The next try goes on with what
+        was, after a moment for a machine that has too much to do: longer each time, but no longer than a lease
+        lasts."""
+        self._failures[partition] += 1
+        self._rest(partition, min(_FIRST_REST_MS << min(self._failures[partition] - 1, 20), self._ttl_ms))
 
     def _rest(self, partition: TopicPartition, duration_ms: int) -> None:
         self._rests_until_ms[partition] = self._clock.monotonic_ms() + duration_ms
@@ -208,7 +211,7 @@ class Leadership:
         for partition, lease in zip(partitions, kept, strict=True):
             if lease is None:
                 self._loading.pop(partition, None)
-                self._rest_after_loss(partition)
+                self._rest_after_failure(partition)
             elif partition in self._loading:
                 self._loading[partition] = lease
         return [
@@ -238,7 +241,7 @@ class Leadership:
         self._leaders[lease.partition] = leader
         self.leaders_of(topic)
         self._by_topic[topic.topic_id][lease.partition.partition] = leader
-        self._losses.pop(lease.partition, None)
+        self._failures.pop(lease.partition, None)
         self._reads.forget(lease.partition)
         self.events["acquired"] += 1
 

@@ -12,6 +12,7 @@ from log_parts.batches import sent
 from log_parts.engines import Bench, Running, bench, finishes
 from log_parts.waiting import until
 from streamhouse.format.batch import iter_headers
+from streamhouse.log import engine
 from streamhouse.model.errors import NotLeader, Unavailable
 from streamhouse.objects.faulty import Moment, Operation
 
@@ -194,6 +195,38 @@ async def test_a_partition_whose_wal_object_is_gone_is_not_led_and_the_others_ar
                 second.leader("damaged")
         placements = {placement.topic: placement for placement in await shared.metadata.list_placements()}
         assert placements["damaged"].lease_left_ms <= 0
+
+
+@pytest.mark.parametrize("at_once", [1, 250])
+async def test_a_partition_whose_wal_object_cannot_be_read_now_keeps_no_other_from_being_led(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_ACQUIRED_AT_ONCE", at_once)
+    async with bench() as shared:
+        async with shared.engine("first", durability="object") as first:
+            await first.create("away")
+            await first.produce(sent(), leader=first.leader("away"))
+            away = await wal_keys(shared)
+            await first.create("there")
+            await first.produce(sent(), leader=first.leader("there"))
+        shared.clock.pass_time(2 * TTL_MS)
+        shared.objects.fail(Operation.READ, matches=lambda key: key in away, times=None)
+        second = shared.unstarted("second", durability="object")
+        try:
+            second.topics.opened(await shared.metadata.list_topics())
+            await second.engine.start([])
+            with pytest.raises(Unavailable):
+                await second.place()
+
+            await second.produce(sent(), leader=second.leader("there"))
+            tried = {placement.topic: placement.partition for placement in await shared.metadata.list_placements()}
+            assert list(second.engine.leadership._rests_until_ms) == [tried["away"]]
+            shared.objects.heal()
+            shared.clock.pass_time(TTL_MS)
+            await second.place()
+            assert second.leader("away").high_watermark == 1
+        finally:
+            await second.engine.abort()
 
 
 @pytest.mark.parametrize("is_damaged", [True, False], ids=["damaged", "away"])
