@@ -20,6 +20,7 @@ from streamhouse.model.topic import LogConfig
 MAX_RAW_BYTES = 16 * 1024 * 1024
 """What a batch may become when it is decompressed, unless it is larger as it came."""
 _SMALL_BYTES = 16 * 1024
+_SMALL_TOGETHER_BYTES = 64 * 1024
 _MOST_NAMED = 1_000
 _SHOWN = 3
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -84,7 +85,7 @@ class RecordRules:
 
     def admit(self, batch: memoryview, now_ms: int) -> Admitted:
         """The batch as it may be appended; else why not. It costs what `must_look` says, and is for a thread unless
-        `is_cheap`."""
+        `are_cheap`."""
         header = check_produced(batch)
         if not self.must_look(header, now_ms):
             return Admitted(batch, header)
@@ -137,9 +138,11 @@ class RecordRules:
         return max(_INT64_MIN, now_ms - self.before_max_ms), min(_INT64_MAX, now_ms + self.after_max_ms)
 
 
-def is_cheap(batch: memoryview) -> bool:
-    """Whether to look at it takes less than to hand it to a thread."""
-    return len(batch) <= _SMALL_BYTES and read_header(batch).codec == Codec.NONE
+def are_cheap(batches: Sequence[memoryview]) -> bool:
+    """Whether to look at each takes less than to hand it to a thread, and at all of them not long either."""
+    return sum(map(len, batches)) <= _SMALL_TOGETHER_BYTES and all(
+        len(batch) <= _SMALL_BYTES and read_header(batch).codec == Codec.NONE for batch in batches
+    )
 
 
 def _most_raw_bytes(batch: memoryview) -> int:

@@ -8,7 +8,7 @@ from format_samples.batches import batch
 from format_samples.hostile import inflating, lying, many_headers
 from format_samples.kernels import Kernel, both_kernels, using
 from log_parts.leaders import log_config
-from streamhouse.core.record_rules import RecordRules, is_cheap
+from streamhouse.core.record_rules import RecordRules, are_cheap
 from streamhouse.format.batch import check_produced, read_header, stamp_max_timestamp
 from streamhouse.format.compression import Codec
 from streamhouse.format.records import Record, columns_of, decode_records, encode_records
@@ -152,9 +152,16 @@ def test_a_largest_timestamp_that_was_left_out_is_put_in(chosen: Kernel, compres
 
 
 def test_small_batches_without_a_codec_are_cheap_to_look_at() -> None:
-    assert is_cheap(produced((b"k", 1)))
-    assert not is_cheap(produced((b"k", 1), codec=Codec.LZ4))
-    assert not is_cheap(produced((bytes(20_000), 1)))
+    small = produced((b"k", 1))
+    assert are_cheap([small] * 10)
+    assert not are_cheap([small, produced((b"k", 1), codec=Codec.LZ4)])
+    assert not are_cheap([produced((bytes(20_000), 1))])
+
+
+def test_many_small_batches_are_not_cheap_to_look_at() -> None:
+    batch = produced((bytes(10_000), 1))
+    assert are_cheap([batch] * 6)
+    assert not are_cheap([batch] * 7)
 
 
 def test_rows_are_divided_into_those_that_are_allowed_and_the_others() -> None:

@@ -196,6 +196,27 @@ def test_records_are_not_read_on_the_loop(kafka: Kafka, compacted: str, monkeypa
     assert threads == ["log", "log"]
 
 
+def test_many_small_batches_of_one_request_are_not_read_on_the_loop(
+    kafka: Kafka, compacted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[str] = set()
+    looked = admission._admit_all
+
+    def noted(*arguments: object) -> object:
+        threads.add(threading.current_thread().name.split("_")[0])
+        return looked(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(admission, "_admit_all", noted)
+    data = [produce.PartitionProduceData(index=0, records=keyed(b"k", size=10_000)) for _ in range(10)]
+    request = produce.ProduceRequest(
+        acks=-1, timeout_ms=30_000, topic_data=[produce.TopicProduceData(name=compacted, partition_data=data)]
+    )
+    answers = kafka.call(produce, request, 9).responses[0].partition_responses
+
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, number) for number in range(10)]
+    assert threads == {"log"}
+
+
 def test_a_topic_without_rules_keeps_its_fast_way(broker: Broker, kafka: Kafka, topic: str) -> None:
     topics = broker.node.broker.topics
     assert topics.leader_by_key(topic.encode(), 0, is_id=False) is not None

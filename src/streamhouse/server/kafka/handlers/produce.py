@@ -25,7 +25,7 @@ from uuid import UUID
 
 from streamhouse.broker.admission import Look
 from streamhouse.broker.broker import Broker
-from streamhouse.core.record_rules import Admitted, is_cheap
+from streamhouse.core.record_rules import Admitted, are_cheap
 from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
@@ -352,7 +352,7 @@ def handle(session: KafkaSession, header: RequestHeader, buffer: memoryview, end
     pending = _read(session, header, buffer, end)
     looked_at = [outcome for outcome in pending.outcomes if outcome.must_look]
     if looked_at:
-        if not all(is_cheap(outcome.batch) for outcome in looked_at):
+        if not are_cheap([outcome.batch for outcome in looked_at]):
             return False
         _note(looked_at, session.broker.admission.admit_now([outcome.look for outcome in looked_at]))
     _append_all(session, pending, owned=owned)
