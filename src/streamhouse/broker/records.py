@@ -193,9 +193,11 @@ class RecordDoor:
     ) -> list[AppendedRun]:
         """The same for records of one partition that are columns already: what became of each run of them, in order.
 
-        They may be of several callers, so that those that the topic does not take are refused alone."""
+        They may be of several callers, so that those that the topic does not take are refused alone. However many
+        batches they become, all of them have `timeout_ms` together."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         if not self._topics.has_rules(topic):
-            return await self._append_rows(topic, partition, columns, None, timeout_ms)
+            return await self._append_rows(topic, partition, columns, None, deadline_ms)
         runs: list[AppendedRun] = []
         problem: StreamHouseError | None = None
         for rows, refusal in self._topics.rules_of(topic).divide(columns, self._clock.now_ms()):
@@ -205,13 +207,13 @@ class RecordDoor:
             elif problem is not None:
                 runs.append(AppendedRun(len(rows), _not_tried(problem)))
             else:
-                tried = await self._append_rows(topic, partition, columns, rows, timeout_ms)
+                tried = await self._append_rows(topic, partition, columns, rows, deadline_ms)
                 problem = next((run.outcome for run in tried if isinstance(run.outcome, StreamHouseError)), None)
                 runs += tried
         return runs
 
     async def _append_rows(
-        self, topic: Topic, partition: int, columns: Columns, rows: range | None, timeout_ms: int
+        self, topic: Topic, partition: int, columns: Columns, rows: range | None, deadline_ms: int
     ) -> list[AppendedRun]:
         problem: StreamHouseError | None = None
         runs: list[AppendedRun] = []
@@ -222,13 +224,19 @@ class RecordDoor:
                 runs.append(AppendedRun(record_count, _not_tried(problem)))
                 continue
             try:
-                stored = await self._produce(topic, partition, batch, record_count, timeout_ms)
+                stored = await self._produce(topic, partition, batch, record_count, self._left_ms(deadline_ms))
             except StreamHouseError as refusal:
                 problem = refusal
                 runs.append(AppendedRun(record_count, refusal))
             else:
                 runs.append(AppendedRun(record_count, stored))
         return runs
+
+    def _left_ms(self, deadline_ms: int) -> int:
+        left_ms = deadline_ms - self._clock.monotonic_ms()
+        if left_ms <= 0:
+            raise Unavailable("no time was left to store it", hint="send it again")
+        return left_ms
 
     async def _produce(
         self, topic: Topic, partition: int, batch: Buffer, record_count: int, timeout_ms: int
