@@ -75,8 +75,14 @@ class WalFiles:
         reused = self._clear_away(keeps_one=size_bytes == self._file_bytes)
         sequence = next(self._sequences)
         path = wal_path(self._directory, sequence)
-        file = self._make(sequence, path, size_bytes) if reused is None else self._reuse(reused, sequence, path)
-        self._sync_directory()
+        file = reused
+        try:
+            file = self._make(sequence, path, size_bytes) if reused is None else self._reuse(reused, sequence, path)
+            self._sync_directory()
+        except OSError:
+            if file is not None:
+                self.remove(file)
+            raise
         return file
 
     def use(self, file: WalFile) -> None:
@@ -103,7 +109,7 @@ class WalFiles:
                 self._discarded.append(spare)
 
     def remove(self, file: WalFile) -> None:
-        """Give up a file that was made and never used. If it cannot go now, it goes before the next one is made."""
+        """Give up a file that nobody uses. If it cannot go now, it goes before the next one is made."""
         try:
             os.close(file.fd)
             file.path.unlink(missing_ok=True)
@@ -117,7 +123,8 @@ class WalFiles:
             self._discarded.append(file.path)
         self._retired.clear()
         if self._has_begun:  # else recovery came to nothing, and what it found stays as noted
-            self._clear_away(keeps_one=False)
+            with suppress(OSError):  # what is left is removed by the next one
+                self._clear_away(keeps_one=False)
         self._ends.close()
 
     def _note_ends(self) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -593,6 +594,28 @@ async def test_a_wal_that_was_closed_misses_no_file(directory: Path) -> None:
     assert opened.wal.lost_file is None
 
 
+async def test_a_wal_can_be_closed_though_nothing_can_be_removed(directory: Path) -> None:
+    """What it leaves is removed by the next one."""
+    owner = Owner()
+    with ExitStack() as until_closed:
+        async with OpenWal(directory, file_bytes=4096) as opened:
+            while opened.live_files < 3:
+                await opened.append(owner, 1500)
+            opened.wal.covered(owner, owner.durable_end - 1)
+            await until(lambda: not opened.wal._tasks, "no file is being made")
+            live = list(opened.wal._live)
+            until_closed.enter_context(patch.object(Path, "unlink", side_effect=READ_ONLY))
+
+    for file in live:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(file.fd)
+    left = set(names_in(directory)) - {file.path.name for file in live}
+    assert left
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        assert opened.recovered[-1][1] == owner.acknowledged[-1]
+        assert left.isdisjoint(names_in(directory))
+
+
 async def test_a_directory_that_cannot_be_used_is_a_storage_error_and_not_a_crash(directory: Path) -> None:
     opened = OpenWal(directory)
     remove(directory)
@@ -634,6 +657,22 @@ def test_a_file_that_could_not_be_made_leaves_nothing_behind(tmp_path: Path) -> 
         files.create()
 
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", ["_sync_directory", "_reuse"])
+def test_a_file_that_could_not_be_reused_is_given_up(tmp_path: Path, step: str) -> None:
+    """Else every further try would leave another file, and its descriptor, behind."""
+    files = WalFiles(tmp_path, 4096)
+    old = files.create()
+    files.retire(old)
+
+    with patch.object(WalFiles, step, side_effect=READ_ONLY), pytest.raises(OSError, match="Read-only"):
+        files.create()
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(old.fd)
+    new = files.create()
+    assert names_in(tmp_path) == [new.path.name]
 
 
 def test_a_reused_file_has_no_header_and_a_new_number(tmp_path: Path) -> None:
