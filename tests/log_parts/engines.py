@@ -20,7 +20,7 @@ from streamhouse.metadata.sqlite.store import SqliteMetadataStore
 from streamhouse.model.errors import MetadataUnavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
-from streamhouse.model.topic import Topic, effective_config, parse_log_config
+from streamhouse.model.topic import Topic
 from streamhouse.objects.faulty import FaultyStore
 from streamhouse.objects.memory import MemoryStore
 from streamhouse.testing.clock import MovableClock
@@ -137,7 +137,7 @@ class Running:
             metadata=bench.metadata,
             objects=bench.objects,
             clock=bench.clock,
-            config_of=lambda topic: parse_log_config(effective_config(topic.config, defaults)),
+            config_of=lambda topic: self.topics.log_config_of(topic),
         )
         self.topics = Topics(
             store=bench.metadata,

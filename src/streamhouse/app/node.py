@@ -56,7 +56,7 @@ from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import StorageUnavailable, StreamHouseError
 from streamhouse.model.names import TopicPartition, check_agent_id
 from streamhouse.model.settings import Settings
-from streamhouse.model.topic import LEAST_SEGMENT_BYTES, LogConfig, Topic, parse_log_config
+from streamhouse.model.topic import LEAST_SEGMENT_BYTES, LogConfig, Topic
 from streamhouse.objects.measured import MeasuredStore, measured
 from streamhouse.objects.open import objects_directory, open_store
 from streamhouse.objects.store import ObjectStore
@@ -498,4 +498,4 @@ class Node:
         return objects
 
     def _log_config(self, topic: Topic) -> LogConfig:
-        return parse_log_config(self._topics.config_of(topic))
+        return self._topics.log_config_of(topic)

@@ -20,6 +20,7 @@ from streamhouse.model.topic import (
     LEAST_SEGMENT_BYTES,
     MAX_PARTITIONS,
     PARTITIONS_FIXED,
+    LogConfig,
     Topic,
     check_config,
     check_partition_count,
@@ -123,6 +124,10 @@ class Topics:
     def config_of(self, topic: Topic) -> dict[str, str]:
         """Every config, with the node's defaults where the topic has none of its own."""
         return effective_config(topic.config, self._node_defaults)
+
+    def log_config_of(self, topic: Topic) -> LogConfig:
+        """What its log goes by now, though the topic may be given as it was a while ago."""
+        return parse_log_config(self.config_of(self._by_id.get(topic.topic_id, topic)))
 
     def has_rules(self, topic: Topic) -> bool:
         """Whether it asks anything of the records that come."""

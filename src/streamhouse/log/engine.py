@@ -71,8 +71,9 @@ class LogEngine:
         lost: Callable[[], None] = lambda: None,
         new_leader: Callable[..., PartitionLeader] = PartitionLeader,
     ) -> None:
-        """Without a WAL directory, what is not uploaded lives and dies with the process. `lost` is called when a
-        partition is led no longer, and whoever decides about that should look again."""
+        """Without a WAL directory, what is not uploaded lives and dies with the process. `config_of` tells a topic's
+        config as it is now. `lost` is called when a partition is led no longer, and whoever decides about that should
+        look again."""
         self._settings = settings
         self._agent_id = agent_id
         self._metadata = metadata
@@ -290,7 +291,10 @@ class LogEngine:
             except Exception as problem:
                 problems.append(problem)
             led = [self.leadership.leaders[partition] for partition in some if partition in self.leadership.leaders]
-            await self.leadership.begin([leader for leader in led if not leader.has_begun])
+            beginning = [leader for leader in led if not leader.has_begun]
+            await self.leadership.begin(beginning)
+            for leader in beginning:
+                self._durability_changes.match(leader)  # its topic's may have changed while it was loaded
         if problems:
             raise problems[0]
 

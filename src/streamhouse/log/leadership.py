@@ -71,8 +71,8 @@ class Leadership:
         lost: Callable[[], None],
         new_leader: Callable[..., PartitionLeader] = PartitionLeader,
     ) -> None:
-        """`lost` is called when a partition that was led no longer is, though nobody here gave it up. `new_leader`
-        takes what a PartitionLeader does."""
+        """`config_of` tells a topic's config as it is now. `lost` is called when a partition that was led no longer is,
+        though nobody here gave it up. `new_leader` takes what a PartitionLeader does."""
         self._new_leader = new_leader
         self._agent_id = agent_id
         self._metadata = metadata
@@ -142,8 +142,7 @@ class Leadership:
         leaders: list[PartitionLeader] = []
         try:
             stored = await self._load(leases)
-            topics = {topic.topic_id: topic for topic in wanted.values()}
-            configs = {topic_id: self._config_of(topic) for topic_id, topic in topics.items()}
+            configs = self._configs_of(wanted)
             leaders += [self._make_leader(log, configs[log.lease.partition.topic_id], from_own_disk) for log in stored]
             return await self._load_leaders(wanted, leaders, stored)
         finally:
@@ -160,6 +159,7 @@ class Leadership:
         enough = asyncio.Semaphore(_REPLAYS_AT_ONCE)
         replays = (self._replay(leader, log, enough) for leader, log in zip(leaders, stored, strict=True))
         outcomes = await asyncio.gather(*replays, return_exceptions=True)
+        configs = self._configs_of(wanted)
         loaded: list[PartitionLeader] = []
         damaged: list[Lease] = []
         for leader, outcome in zip(leaders, outcomes, strict=True):
@@ -167,6 +167,7 @@ class Leadership:
             if isinstance(outcome, BaseException) or lease is None:
                 self._rest_after_failure(leader.partition)
             elif outcome:
+                leader.configure(configs[leader.partition.topic_id])  # it may have changed since the reading began
                 self._install(wanted[leader.partition], leader, lease)
                 loaded.append(leader)
             else:
@@ -179,6 +180,10 @@ class Leadership:
             if isinstance(problem, BaseException):
                 raise problem
         return loaded
+
+    def _configs_of(self, wanted: Mapping[TopicPartition, Topic]) -> dict[UUID, LogConfig]:
+        topics = {topic.topic_id: topic for topic in wanted.values()}
+        return {topic_id: self._config_of(topic) for topic_id, topic in topics.items()}
 
     def _rest_after_failure(self, partition: TopicPartition) -> None:
         """The lease ran out before all was read, or something could not be read now. The next try goes on with what

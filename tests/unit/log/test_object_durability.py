@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from log_parts.waiting import until
 from streamhouse.format.batch import iter_headers
 from streamhouse.log import engine
 from streamhouse.model.errors import NotLeader, Unavailable
-from streamhouse.objects.faulty import Moment, Operation
+from streamhouse.objects.faulty import Hold, Moment, Operation
 
 TTL_MS = 30_000
 PRODUCER = 11
@@ -30,6 +31,25 @@ async def headers(running: Running) -> list[tuple[int, int]]:
 
 async def wal_keys(shared: Bench) -> list[str]:
     return [key for key in await shared.keys() if is_wal_object(key)]
+
+
+@asynccontextmanager
+async def taken_up(shared: Bench) -> AsyncIterator[tuple[Running, Hold, asyncio.Task[None]]]:
+    """The topic of a killed agent, while the next one takes it up, which goes on when the hold is released."""
+    async with shared.engine("first", durability="object") as first:
+        await first.create()
+        await first.produce(sent())
+    shared.clock.pass_time(2 * TTL_MS)
+    reading = shared.objects.hold(Operation.READ)
+    second = shared.unstarted("second", durability="object")
+    try:
+        second.topics.opened(await shared.metadata.list_topics())
+        await second.engine.start(second.topics)
+        leading = asyncio.create_task(second.place())
+        await finishes(reading.reached.wait(), "the reading has begun")
+        yield second, reading, leading
+    finally:
+        await second.engine.abort()
 
 
 async def test_what_a_killed_agent_acknowledged_is_led_by_another_with_the_same_offsets() -> None:
@@ -260,28 +280,48 @@ async def test_what_was_read_of_a_partition_that_is_not_led_after_all_takes_no_m
 
 
 async def test_a_lease_is_kept_while_the_records_of_its_partition_are_read() -> None:
-    async with bench() as shared:
-        async with shared.engine("first", durability="object") as first:
-            await first.create()
-            await first.produce(sent())
-        shared.clock.pass_time(2 * TTL_MS)
-        reading = shared.objects.hold(Operation.READ)
-        second = shared.unstarted("second", durability="object")
-        try:
-            second.topics.opened(await shared.metadata.list_topics())
-            await second.engine.start(second.topics)
-            leading = asyncio.create_task(second.place())
-            await finishes(reading.reached.wait(), "the reading has begun")
-            for _ in range(4):  # longer than a lease lasts
-                shared.clock.pass_time(TTL_MS // 2)
-                await second.engine.leadership.renew()
-            reading.release()
-            await finishes(leading, "the taking up")
+    async with bench() as shared, taken_up(shared) as (running, reading, leading):
+        for _ in range(4):  # longer than a lease lasts
+            shared.clock.pass_time(TTL_MS // 2)
+            await running.engine.leadership.renew()
+        reading.release()
+        await finishes(leading, "the taking up")
 
-            assert (second.leader().epoch, second.leader().high_watermark) == (2, 1)
-            await second.produce(sent())
-        finally:
-            await second.engine.abort()
+        assert (running.leader().epoch, running.leader().high_watermark) == (2, 1)
+        await running.produce(sent())
+
+
+async def test_a_config_that_changes_while_a_partition_is_taken_up_reaches_its_leader() -> None:
+    async with bench() as shared, taken_up(shared) as (running, reading, leading):
+        await running.topics.configure(running.topics.get("orders"), {"cleanup.policy": "compact"})
+        reading.release()
+        await finishes(leading, "the taking up")
+
+        assert running.leader().config.cleanup_policy == {"compact"}
+        assert running.leader().has_rules
+
+
+async def test_a_default_that_changes_while_a_partition_is_taken_up_reaches_its_leader() -> None:
+    async with bench() as shared, taken_up(shared) as (running, reading, leading):
+        running.topics.set_defaults({"streamhouse.durability": "object", "retention.ms": "7200000"})
+        reading.release()
+        await finishes(leading, "the taking up")
+
+        assert running.leader().config.retention_ms == 7_200_000
+
+
+async def test_a_durability_that_changes_while_a_partition_is_taken_up_is_the_one_that_it_gets(tmp_path: Path) -> None:
+    async with bench(tmp_path / "wal") as shared, taken_up(shared) as (running, reading, leading):
+        await running.topics.configure(running.topics.get("orders"), {"streamhouse.durability": "wal"})
+        reading.release()
+        await finishes(leading, "the taking up")
+        first = running.leader()
+        await until(lambda: first.removed, "it is led anew")
+        await running.place()
+
+        assert running.leader().is_local
+        await running.produce(sent())
+        assert [offset for offset, _ in await headers(running)] == [0, 1]
 
 
 async def test_topics_of_both_kinds_are_led_side_by_side(tmp_path: Path) -> None:
