@@ -288,7 +288,6 @@ class Assigner:
             await self._partitions.lead(
                 {partition: wanted[partition] for partition in steps.acquire}, self._handed_over(steps.acquire)
             )
-            self.hand_overs.taken_up(self._partitions.held)
         # A hand-over would wait for what cannot be stored.
         await self.hand_overs.begin(() if is_stalled else steps.hand_over)
 
@@ -301,13 +300,11 @@ class Assigner:
 
         A lease that an earlier process of this agent held is not among them: what that one still has under way must be
         told from ours, so it is taken anew."""
-        placements = {partition: self._view.placements[partition] for partition in partitions}
+        placements = [self._view.placements[partition] for partition in self.hand_overs.take_up(partitions)]
         return {
-            partition: placement.epoch
-            for partition, placement in placements.items()
-            if self.hand_overs.is_accepted(partition)
-            and placement.agent_id == self._agent_id
-            and placement.lease_left_ms > 0
+            placement.partition: placement.epoch
+            for placement in placements
+            if placement.agent_id == self._agent_id and placement.lease_left_ms > 0
         }
 
     def _nudge_agent(self, agent_id: str) -> None:

@@ -134,12 +134,12 @@ class HandOvers:
 
     # --- what was accepted ---
 
-    def is_accepted(self, partition: TopicPartition) -> bool:
-        """Whether this process has said that it takes the partition."""
-        return partition in self._accepted
-
-    def taken_up(self, held: Collection[TopicPartition]) -> None:
-        self._accepted.difference_update(held)
+    def take_up(self, partitions: Iterable[TopicPartition]) -> Collection[TopicPartition]:
+        """Those of them that this process has said it takes. Each is told once: whatever comes of it, a second
+        leadership is not to begin under the epoch that a transfer brought."""
+        accepted = self._accepted.intersection(partitions)
+        self._accepted -= accepted
+        return accepted
 
     # --- when to look again ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -16,8 +17,9 @@ from streamhouse.core.placement.attempts import wait_ms
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.metadata.cluster import Change, Placement
-from streamhouse.model.errors import MetadataUnavailable, NotFound, Unavailable
+from streamhouse.model.errors import MetadataUnavailable, NotFound, StorageUnavailable, Unavailable
 from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import Topic
 
 ALL = set(range(12))
 
@@ -208,6 +210,33 @@ async def test_the_host_is_told_which_leases_a_transfer_has_made_its_own() -> No
 
         assert {partition.partition for partition in b.partitions.taken_over} == b.numbers
         assert set(b.partitions.taken_over.values()) == {2}
+
+
+async def test_the_host_is_told_once_of_a_lease_that_a_transfer_has_made_its_own() -> None:
+    """Its leadership may have begun before taking up others failed. When it has ended, the next is of a new epoch."""
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await cluster.topic()
+        await a.look()
+        b = await cluster.join("b")
+        for agent in (a, b, a):
+            await agent.look()
+        lead = b.partitions.lead
+        told: list[Mapping[TopicPartition, int]] = []
+
+        async def fail_once(wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int]) -> None:
+            told.append(handed_over)
+            if len(told) == 1:
+                raise StorageUnavailable("not everything could be read")
+            await lead(wanted, handed_over)
+
+        b.partitions.lead = fail_once  # type: ignore[method-assign]
+        with pytest.raises(StorageUnavailable):
+            await b.look()
+        await b.look()
+
+        assert {partition.partition for partition in told[0]} == ALL - a.numbers == b.numbers
+        assert told[1] == {}
 
 
 async def test_an_agent_that_comes_gets_shards_that_the_others_let_go() -> None:
