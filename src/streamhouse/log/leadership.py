@@ -164,8 +164,11 @@ class Leadership:
         damaged: list[Lease] = []
         for leader, outcome in zip(leaders, outcomes, strict=True):
             lease = self._loading.pop(leader.partition, None)
-            if isinstance(outcome, BaseException) or lease is None:
-                self._rest_after_failure(leader.partition)
+            if isinstance(outcome, BaseException):
+                # Not for long, as a loss may be: whatever keeps it from being read, nobody leads it meanwhile.
+                self._rest_after_failure(leader.partition, self._ttl_ms // 10)
+            elif lease is None:
+                self._rest_after_failure(leader.partition, self._ttl_ms)
             elif outcome:
                 leader.configure(configs[leader.partition.topic_id])  # it may have changed since the reading began
                 self._install(wanted[leader.partition], leader, lease)
@@ -185,12 +188,11 @@ class Leadership:
         topics = {topic.topic_id: topic for topic in wanted.values()}
         return {topic_id: self._config_of(topic) for topic_id, topic in topics.items()}
 
-    def _rest_after_failure(self, partition: TopicPartition) -> None:
+    def _rest_after_failure(self, partition: TopicPartition, longest_ms: int) -> None:
         """The lease ran out before all was read, or something could not be read now. The next try goes on with what
-        was, after a moment for a machine that has too much to do: longer each time, but no longer than a lease
-        lasts."""
+        was, after a moment for a machine or a store that has too much to do: longer each time."""
         self._failures[partition] += 1
-        self._rest(partition, min(_FIRST_REST_MS << min(self._failures[partition] - 1, 20), self._ttl_ms))
+        self._rest(partition, min(_FIRST_REST_MS << min(self._failures[partition] - 1, 20), longest_ms))
 
     def _rest(self, partition: TopicPartition, duration_ms: int) -> None:
         self._rests_until_ms[partition] = self._clock.monotonic_ms() + duration_ms
@@ -216,7 +218,7 @@ class Leadership:
         for partition, lease in zip(partitions, kept, strict=True):
             if lease is None:
                 self._loading.pop(partition, None)
-                self._rest_after_failure(partition)
+                self._rest_after_failure(partition, self._ttl_ms)
             elif partition in self._loading:
                 self._loading[partition] = lease
         return [

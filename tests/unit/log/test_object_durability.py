@@ -249,6 +249,29 @@ async def test_a_partition_whose_wal_object_cannot_be_read_now_keeps_no_other_fr
             await second.engine.abort()
 
 
+async def test_a_partition_that_could_not_be_read_for_long_is_led_soon_after_it_can() -> None:
+    async with bench() as shared:
+        async with shared.engine("first", durability="object") as first:
+            await first.create()
+            await first.produce(sent())
+        shared.clock.pass_time(2 * TTL_MS)
+        shared.objects.fail(Operation.READ, times=None)
+        second = shared.unstarted("second", durability="object")
+        try:
+            second.topics.opened(await shared.metadata.list_topics())
+            await second.engine.start([])
+            for _ in range(12):
+                with pytest.raises(Unavailable):
+                    await second.place()
+                shared.clock.pass_time(TTL_MS // 10)
+            shared.objects.heal()
+            await second.place()
+
+            assert second.leader().high_watermark == 1
+        finally:
+            await second.engine.abort()
+
+
 @pytest.mark.parametrize("is_damaged", [True, False], ids=["damaged", "away"])
 async def test_what_was_read_of_a_partition_that_is_not_led_after_all_takes_no_memory(is_damaged: bool) -> None:
     """And a partition that cannot be read is not tried again and again without a pause."""
