@@ -81,7 +81,7 @@ async def test_nobody_hears_of_the_new_protocol_before_it_is_stored() -> None:
         assert isinstance(reply, HeartbeatReply)
         assert reply.member_epoch > claim.generation
         assert reply.assignment == ()
-        assert told.error is GroupError.REBALANCE_IN_PROGRESS
+        assert told.error is GroupError.COORDINATOR_LOAD_IN_PROGRESS
         described = coordinator.describe(GROUP)
         assert isinstance(described, ConsumerGroupDescription)
         assert [member.member_id for member in described.members] == [claim.member_id, "newer"]

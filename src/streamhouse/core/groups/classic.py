@@ -14,6 +14,7 @@ from streamhouse.core.groups.classic_door import Door
 from streamhouse.core.groups.classic_messages import (
     ClassicLimits,
     ClassicReply,
+    JoinReply,
     JoinRequest,
     LeaveReply,
     LeavingMember,
@@ -230,7 +231,15 @@ class ClassicGroup:
         return replace(stored, members=tuple(one for one in stored.members if not members[one.member_id].is_new))
 
     def retire(self, now_ms: int) -> Outcome[ClassicReply]:
-        """The group goes on as a consumer group: whoever waits here is to join that."""
+        """The group goes on as a consumer group: whoever waits here is to join that.
+
+        Kafka says REBALANCE_IN_PROGRESS to those who wait for the answer to a join as well, which ends aiokafka's
+        consumer.
+        Every client tries again, under the same member id, when a coordinator is still loading."""
+        for member in self._roster.members.values():
+            self._rebalance.answer_join(
+                member, JoinReply(error=GroupError.COORDINATOR_LOAD_IN_PROGRESS, member_id=member.member_id)
+            )
         self._rebalance.die(now_ms, GroupError.REBALANCE_IN_PROGRESS)
         return self._rebalance.outcome()
 

@@ -156,7 +156,7 @@ class TestUpgrade:
         assert [answer.ticket for answer in outcome.answers] == [ticket]
         (answer,) = outcome.answers
         assert isinstance(answer.reply, JoinReply)
-        assert (answer.reply.error, answer.reply.member_id) == (GroupError.REBALANCE_IN_PROGRESS, "c")
+        assert (answer.reply.error, answer.reply.member_id) == (GroupError.COORDINATOR_LOAD_IN_PROGRESS, "c")
 
     def test_members_that_are_no_consumers_are_not_converted(self) -> None:
         connect = Classic("connect")
