@@ -8,6 +8,9 @@ from types import TracebackType
 from typing import Self
 
 _NAP_SECONDS = 0.02
+_STEPS = 40
+"""What a cluster does after a fault is so many steps of processes one after the other, and a busy machine may keep each
+of them waiting."""
 
 
 class Lateness:
@@ -25,6 +28,13 @@ class Lateness:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._ended.set()
         self._napping.join()
+
+    def __str__(self) -> str:
+        return f"a machine that is up to {self.worst_seconds:.3f} s late"
+
+    def limit(self, seconds: float) -> float:
+        """What is to take so many seconds may take so many on this machine."""
+        return seconds + _STEPS * self.worst_seconds
 
     def _nap(self) -> None:
         while not self._ended.is_set():

@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from streamhouse.format.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from streamhouse.model.buffer import Buffer
-from streamhouse.model.errors import CorruptBatch, Unsupported
+from streamhouse.model.errors import CorruptBatch, InvalidRecords, Unsupported
 
 HEADER_BYTES = 61
 MAGIC = 2
@@ -138,9 +138,9 @@ def check_produced(buf: memoryview) -> BatchHeader:
         and header[12] <= _MOST_RECORDS
         and (header[9] == -1 or (header[9] >= 0 and header[10] >= 0 and header[11] >= 0))
     ):
-        raise _refusal(header, size)
+        raise _refusal(header, buf)
     if crc32c(buf[CRC_START:]) != header[4]:
-        raise CorruptBatch("the record batch does not match its CRC")
+        raise _damaged()
     return header
 
 
@@ -154,26 +154,33 @@ def _old_magic(magic: int) -> Unsupported:
     return Unsupported(f"message format v{magic} is not supported", hint="use a client that writes record batches (v2)")
 
 
-def _refusal(header: BatchHeader, size: int) -> CorruptBatch | Unsupported:
-    """Why a batch whose fields do not agree is refused, the first reason of several."""
-    attributes, count = header.attributes, header.record_count
+def _damaged() -> CorruptBatch:
+    return CorruptBatch("the record batch does not match its CRC")
+
+
+def _refusal(header: BatchHeader, buf: memoryview) -> CorruptBatch | InvalidRecords | Unsupported:
+    """Why a batch whose fields do not agree is refused, the first reason of several: as corrupt, which clients try
+    again, only what may have become so on its way."""
+    attributes, count, size = header.attributes, header.record_count, len(buf)
     if header.magic != MAGIC:
         return _old_magic(header.magic) if header.magic in (0, 1) else CorruptBatch(f"magic {header.magic} is unknown")
     if header.size_bytes != size:
         return CorruptBatch(f"a record batch says it has {header.size_bytes} bytes, {size} were sent")
+    if crc32c(buf[CRC_START:]) != header.crc:
+        return _damaged()
     if attributes & CONTROL_BIT:
-        return CorruptBatch("a producer may not write control batches")
+        return InvalidRecords("a producer may not write control batches")
     if attributes & TRANSACTIONAL_BIT:
         return Unsupported("transactions are not supported", hint="produce without transactional.id")
     if not 0 <= attributes <= _LAST_CODEC:
-        return CorruptBatch(f"record batch attributes {attributes & 0xFFFF:#06x} are not a producer's to set")
+        return InvalidRecords(f"record batch attributes {attributes & 0xFFFF:#06x} are not a producer's to set")
     if header.last_offset_delta != count - 1 or count < 1:
-        return CorruptBatch(f"a record batch of {count} records has last offset delta {header.last_offset_delta}")
+        return InvalidRecords(f"a record batch of {count} records has last offset delta {header.last_offset_delta}")
     most_bytes = min((size - HEADER_BYTES) * _MOST_INFLATED[attributes], DEFAULT_LIMIT_BYTES)
     if count * _MIN_RECORD_BYTES > most_bytes:
-        return CorruptBatch(f"{count} records do not fit in a record batch of {size} bytes")
+        return InvalidRecords(f"{count} records do not fit in a record batch of {size} bytes")
     producer = f"producer id {header.producer_id}, epoch {header.producer_epoch}, sequence {header.base_sequence}"
-    return CorruptBatch(f"{producer} do not go together")
+    return InvalidRecords(f"{producer} do not go together")
 
 
 def check_crc(batch: Buffer, header: BatchHeader) -> None:

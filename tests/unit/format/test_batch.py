@@ -19,7 +19,7 @@ from streamhouse.format.batch import (
 )
 from streamhouse.format.compression import Codec
 from streamhouse.format.records import Record, decode_records, encode_records
-from streamhouse.model.errors import CorruptBatch, Unsupported
+from streamhouse.model.errors import CorruptBatch, InvalidRecords, Unsupported
 
 # One record (key "k", value "v", timestamp 5), written out by hand from Kafka's protocol guide.
 GOLDEN = bytes.fromhex(
@@ -81,6 +81,19 @@ def test_an_idempotent_producers_batch_is_accepted() -> None:
         (batch()[:-1], "says it has"),
         (batch() + b"\0", "says it has"),
         (batch()[:-1] + b"\1", "CRC"),
+        (batch(attributes=0x20)[:-1] + b"\1", "CRC"),
+        (b"", "smaller"),
+        (batch()[:60], "smaller"),
+    ],
+)
+def test_what_may_have_been_damaged_on_its_way_is_corrupt_and_may_be_sent_again(sent: bytes, why: str) -> None:
+    with pytest.raises(CorruptBatch, match=why):
+        check_produced(memoryview(sent))
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
         (batch(count=0), "0 records"),
         (batch(count=-5), "-5 records"),
         (batch(count=1, last_offset_delta=1), "last offset delta"),
@@ -96,12 +109,10 @@ def test_an_idempotent_producers_batch_is_accepted() -> None:
         (batch(producer=(7, -1, 0)), "producer"),
         (batch(producer=(7, 0, -1)), "producer"),
         (batch(producer=(-2, 0, 0)), "producer"),
-        (b"", "smaller"),
-        (batch()[:60], "smaller"),
     ],
 )
-def test_a_batch_that_does_not_add_up_is_refused(sent: bytes, why: str) -> None:
-    with pytest.raises(CorruptBatch, match=why):
+def test_a_batch_that_was_made_wrong_is_refused_for_good(sent: bytes, why: str) -> None:
+    with pytest.raises(InvalidRecords, match=why):
         check_produced(memoryview(sent))
 
 
