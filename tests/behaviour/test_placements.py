@@ -265,6 +265,17 @@ async def test_an_unclean_election_gives_up_the_dead_agents_disk(
     assert (await acquire(metadata, partition, OTHER)).epoch == 2
 
 
+async def test_after_an_unclean_election_no_clock_brings_the_old_lease_to_life(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    (partition,) = await make_topic(metadata)
+    lease = await acquire_with_local_wal(metadata, partition)
+    await metadata_kind.pass_time(TTL_MS)
+    await metadata.elect_unclean(partition)
+    await metadata_kind.pass_time(-TTL_MS)
+    assert await metadata.renew_leases(AGENT, [lease], TTL_MS) == [None]
+
+
 async def test_an_unclean_election_of_what_nobody_ever_led_gives_up_nothing(metadata: MetadataStore) -> None:
     (partition,) = await make_topic(metadata)
     assert await metadata.elect_unclean(partition) == ""

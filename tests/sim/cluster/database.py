@@ -283,6 +283,7 @@ class Database:
         require_no_leader(self._led([partition])[partition], partition)
         record = self.partitions[partition]
         given_up, record.wal_agent_id = record.wal_agent_id, ""
+        record.lease_expires_at_ms = 0
         self._report(Change.LEASES)
         return given_up
 

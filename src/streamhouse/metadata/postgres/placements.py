@@ -29,6 +29,11 @@ _LIST_SHARDS = """
 _PIN = "UPDATE partitions SET pinned_to = $3 WHERE topic_id = $1 AND partition_id = $2 RETURNING partition_id"
 _WAL_AGENT = "SELECT wal_agent_id FROM partitions WHERE topic_id = $1 AND partition_id = $2"
 _FORGET_WAL = "UPDATE partitions SET wal_agent_id = '' WHERE topic_id = $1 AND partition_id = $2"
+# A clock that steps back must not bring the holder whose disk was given up to life.
+_END_LEASE = """
+    UPDATE partition_leases l SET lease_expires_at = 0 FROM partitions p
+    WHERE p.topic_id = $1 AND p.partition_id = $2 AND l.topic = p.topic AND l.partition_id = p.partition_id
+"""
 
 
 class PostgresPlacements:
@@ -66,6 +71,7 @@ class PostgresPlacements:
             require_no_leader(led, partition)
             given_up = await connection.fetchval(_WAL_AGENT, *key)
             await connection.execute(_FORGET_WAL, *key)
+            await connection.execute(_END_LEASE, *key)
             return str(given_up)
 
         return await self._database.transact(work)

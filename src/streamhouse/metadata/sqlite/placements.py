@@ -19,6 +19,11 @@ _LIST = """
     FROM partitions p LEFT JOIN partition_leases l ON l.topic = p.topic AND l.partition_id = p.partition_id
     ORDER BY p.topic, p.partition_id
 """
+# A clock that steps back must not bring the holder whose disk was given up to life.
+_END_LEASE = """
+    UPDATE partition_leases SET lease_expires_at = 0
+    WHERE (topic, partition_id) = (SELECT topic, partition_id FROM partitions WHERE topic_id = ? AND partition_id = ?)
+"""
 _LIST_SHARDS = """
     SELECT shard, leader_agent_id, epoch, CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - :now END,
         CASE WHEN claim_expires_at > :now THEN claimed_by ELSE '' END
@@ -73,6 +78,7 @@ class SqlitePlacements:
             connection.execute(
                 "UPDATE partitions SET wal_agent_id = '' WHERE topic_id = ? AND partition_id = ?", key_of(partition)
             )
+            connection.execute(_END_LEASE, key_of(partition))
             return str(row[0])
 
         return await self._database.write(work, Change.LEASES)
