@@ -9,8 +9,11 @@ import pytest
 
 from flume_parts import raw
 from flume_parts.raw import RawFlume
+from log_parts.kafka import Kafka
 from node.wait import HUNG_SECONDS, eventually
 from streamhouse.testing import Broker
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import offset_commit
 
 
 @pytest.fixture
@@ -183,6 +186,17 @@ def test_kafka_goes_on_where_flume_has_committed(broker: Broker, flume: RawFlume
     consumer.subscribe([written])
     assert [message.value() for message in consumer.consume(1, HUNG_SECONDS)] == [b"second"]
     consumer.close()
+
+
+def test_an_offset_below_0_that_some_kafka_client_committed_is_no_commit(
+    kafka: Kafka, flume: RawFlume, written: str
+) -> None:
+    reset = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=-2)
+    request = offset_commit.OffsetCommitRequest(
+        group_id="reset", topics=[offset_commit.OffsetCommitRequestTopic(name=written, partitions=[reset])]
+    )
+    assert kafka.call(offset_commit, request, 5).topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert flume.committed("reset", written, 0) == (raw.NONE, -1)
 
 
 def test_a_connection_that_is_gone_leaves_nothing_behind(broker: Broker, topic: str) -> None:

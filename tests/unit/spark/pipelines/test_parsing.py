@@ -102,6 +102,7 @@ def test_a_whole_file_becomes_a_model() -> None:
     )
     assert isinstance(table, PostgresSink)
     assert (table.dsn, table.key) == ("postgresql://shop", ("order_id", "part"))
+    assert "postgresql://" not in repr(table), "its password would be in every log that shows a pipeline"
     assert isinstance(look, ConsoleSink)
     assert look.guarantee is Guarantee.AT_LEAST_ONCE
 
