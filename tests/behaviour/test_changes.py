@@ -70,13 +70,18 @@ async def grow(cluster: Cluster) -> None:
     await cluster.store.grow_topic(topic, 5)
 
 
+async def configure(cluster: Cluster) -> None:
+    (topic,) = await cluster.store.list_topics()
+    await cluster.store.set_topic_config(topic, {"a": "b"})
+
+
 CHANGES: dict[str, tuple[Callable[[Cluster], Awaitable[object]], set[Change]]] = {
     "a new agent": (lambda c: c.store.register_agent(agent(OTHER), 0), {Change.AGENTS}),
     "an agent again": (lambda c: c.store.register_agent(agent(zone="elsewhere"), 0), {Change.AGENTS}),
     "a draining agent": (lambda c: c.store.drain_agent(AGENT), {Change.AGENTS}),
     "an agent that left": (lambda c: c.store.deregister_agent(AGENT), {Change.AGENTS}),
     "a new topic": (lambda c: make_topic(c.store, name="another"), {Change.TOPICS}),
-    "a new config": (lambda c: c.store.set_topic_config(c.topic[0].topic_id, {"a": "b"}), {Change.TOPICS}),
+    "a new config": (lambda c: configure(c), {Change.TOPICS}),
     "a grown topic": (lambda c: grow(c), {Change.TOPICS}),
     "a deleted topic": (lambda c: c.store.delete_topic(c.topic[0].topic_id), {Change.TOPICS}),
     "a first lease": (lambda c: acquire(c.store, c.topic[2]), {Change.LEASES}),

@@ -122,7 +122,7 @@ async def test_a_topic_that_is_another_by_now_does_not_grow(metadata: MetadataSt
     changed = (
         await metadata.grow_topic(topic, 3)
         if change == "grown"
-        else await metadata.set_topic_config(topic.topic_id, {"streamhouse.partitions.fixed": "true"})
+        else await metadata.set_topic_config(topic, {"streamhouse.partitions.fixed": "true"})
     )
 
     assert await metadata.grow_topic(topic, 5) == changed
@@ -168,14 +168,26 @@ async def test_a_topic_that_is_gone_does_not_grow(metadata: MetadataStore) -> No
 
 async def test_a_new_config_replaces_the_old_one(metadata: MetadataStore) -> None:
     topic = await metadata.create_topic("orders", uuid4(), 1, {"retention.ms": "1", "segment.bytes": "2000"})
-    changed = await metadata.set_topic_config(topic.topic_id, {"retention.ms": "5"})
+    changed = await metadata.set_topic_config(topic, {"retention.ms": "5"})
     assert changed.config == {"retention.ms": "5"}
     assert await metadata.list_topics() == [changed]
 
 
 async def test_the_config_of_a_topic_that_is_gone_cannot_be_set(metadata: MetadataStore) -> None:
+    topic = await metadata.create_topic("orders", uuid4(), 1, {})
+    await metadata.delete_topic(topic.topic_id)
     with pytest.raises(NotFound):
-        await metadata.set_topic_config(uuid4(), {})
+        await metadata.set_topic_config(topic, {})
+
+
+async def test_the_config_of_a_topic_that_is_another_by_now_is_not_set(metadata: MetadataStore) -> None:
+    """Whoever asked has made the new one from what is no longer so."""
+    topic = await metadata.create_topic("orders", uuid4(), 1, {})
+    changed = await metadata.set_topic_config(topic, {"retention.ms": "5"})
+
+    assert await metadata.set_topic_config(topic, {"segment.ms": "7"}) == changed
+    assert await metadata.set_topic_config(topic, {"retention.ms": "5"}) == changed, "an earlier try of this call"
+    assert await metadata.list_topics() == [changed]
 
 
 async def test_a_deleted_topic_takes_everything_with_it_and_leaves_its_objects_as_garbage(
@@ -243,20 +255,21 @@ async def test_hostile_names_are_values_and_nothing_else(
         stored = await metadata.commit_group_offsets(coordinator, name, None, {partition: at(1, name)})
         assert stored == {partition: None}
         assert (await metadata.fetch_group_offsets(name))[partition].metadata == name
-        assert (await metadata.set_topic_config(topic.topic_id, {name: name})).config == {name: name}
+        assert (await metadata.set_topic_config(topic, {name: name})).config == {name: name}
     assert sorted(topic.name for topic in await metadata.list_topics()) == sorted(HOSTILE_NAMES)
     assert await metadata_kind.query("SELECT count(*) FROM segments") == [(len(HOSTILE_NAMES),)]
 
 
 async def test_text_that_no_database_can_hold_is_refused(metadata: MetadataStore) -> None:
     (partition,) = await make_topic(metadata)
+    (orders,) = await metadata.list_topics()
     for text in ("a\0b", "\ud800"):
         with pytest.raises(InvalidInput):
             await metadata.create_topic(text, uuid4(), 1, {})
         with pytest.raises(InvalidInput):
             await metadata.create_topic("fine", uuid4(), 1, {"retention.ms": text})
         with pytest.raises(InvalidInput):
-            await metadata.set_topic_config(partition.topic_id, {text: "1"})
+            await metadata.set_topic_config(orders, {text: "1"})
         with pytest.raises(InvalidInput):
             await metadata.acquire_leases(text, [partition], TTL_MS)
     assert [topic.name for topic in await metadata.list_topics()] == ["orders"]

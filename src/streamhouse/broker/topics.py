@@ -234,13 +234,18 @@ class Topics:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Make new configs from the topic's own; changes come one after the other, so that none is lost."""
+        """Make new configs from the topic's own. Where another has changed the topic meanwhile, from what it has now, so
+        that no change is lost."""
         async with self._changes:
-            stored = self._by_id.get(topic.topic_id, topic).config
-            overrides = self._checked(change(stored), stored)
-            if validate_only:
-                return
-            self._learn(await self._store.set_topic_config(topic.topic_id, overrides))
+            current = self._by_id.get(topic.topic_id, topic)
+            while True:
+                overrides = self._checked(change(current.config), current.config)
+                if validate_only:
+                    return
+                current = await self._store.set_topic_config(current, overrides)
+                self._learn(current)
+                if current.config == overrides:
+                    return
 
     def _checked(
         self, config: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})

@@ -113,8 +113,10 @@ class TopicStore(Protocol):
     async def list_topics(self) -> list[Topic]:
         """By name."""
 
-    async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
-        """Replace the overrides; NotFound if the topic is gone."""
+    async def set_topic_config(self, topic: Topic, config: Mapping[str, str]) -> Topic:
+        """Replace the overrides if the topic is stored as `topic` says; else nothing changes. The topic as it is stored
+        then, for the caller to judge: one that has these overrides was changed, by this call, by an earlier try of it,
+        or by another that wanted the same. NotFound if it is gone."""
 
     async def grow_topic(self, topic: Topic, partition_count: int) -> Topic:
         """Add partitions, in one transaction, if the topic is stored as `topic` says; else nothing changes. The topic

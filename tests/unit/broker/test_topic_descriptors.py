@@ -106,7 +106,7 @@ async def test_a_topic_that_grew_is_described_so_when_that_is_answered() -> None
 async def test_a_change_that_another_node_made_is_written_by_the_leader_and_by_nobody_else() -> None:
     async with described() as node:
         topic = await node.topics.create("orders", 1, {})
-        changed = await node.shared.metadata.set_topic_config(topic.topic_id, {"retention.ms": "9"})
+        changed = await node.shared.metadata.set_topic_config(topic, {"retention.ms": "9"})
         node.leads_all = False
         await node.topics.refresh()
         assert await node.stored() == [TopicDescriptor(topic, 1)]

@@ -156,7 +156,7 @@ async def test_what_other_nodes_did_to_topics_is_seen_at_the_next_look() -> None
         kept, gone = await running.create("kept"), await running.create("gone")
         leader = running.leader("gone")
         await shared.metadata.delete_topic(gone.topic_id)
-        await shared.metadata.set_topic_config(kept.topic_id, {"segment.ms": "7"})
+        await shared.metadata.set_topic_config(kept, {"segment.ms": "7"})
         await shared.metadata.create_topic("come", uuid4(), 1, {})
 
         await running.topics.refresh()
@@ -228,13 +228,24 @@ async def test_a_topic_whose_partitions_are_fixed_grows_only_when_they_are_no_lo
 async def test_that_partitions_were_fixed_through_another_node_a_moment_ago_counts() -> None:
     async with bench() as shared, shared.engine() as running:
         topic = await running.create(partitions=2)
-        await shared.metadata.set_topic_config(topic.topic_id, {"streamhouse.partitions.fixed": "true"})
+        await shared.metadata.set_topic_config(topic, {"streamhouse.partitions.fixed": "true"})
 
         with pytest.raises(PolicyViolation):
             await running.topics.grow(topic, 3)
 
         (stored,) = await shared.metadata.list_topics()
         assert stored.partition_count == 2
+
+
+async def test_a_config_that_was_changed_through_another_node_a_moment_ago_stays_changed() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+        await shared.metadata.set_topic_config(topic, {"retention.ms": "5"})
+
+        await running.topics.change_config(topic, lambda own: {**own, "segment.ms": "7"})
+
+        (stored,) = await shared.metadata.list_topics()
+        assert stored.config == {"retention.ms": "5", "segment.ms": "7"}
 
 
 async def test_a_check_of_a_growth_changes_nothing() -> None:

@@ -119,13 +119,14 @@ async def test_every_other_call_survives_a_lost_answer(postgres_dsn: str) -> Non
         store = await PostgresMetadataStore.open(proxy.before(postgres_dsn))
         proxy.lose_answer_to(COMMIT)
         (partition,) = await make_topic(store)
+        (topic,) = await store.list_topics()
         proxy.lose_answer_to(COMMIT)
         lease = await acquire(store, partition)
         assert lease.epoch == 2  # the first grant took effect: its epoch is used up
         for call in (
             lambda: store.begin_epochs(AGENT, [epoch_start(lease, 0)]),
             lambda: store.renew_leases(AGENT, [lease], TTL_MS),
-            lambda: store.set_topic_config(partition.topic_id, {"retention.ms": "1"}),
+            lambda: store.set_topic_config(topic, {"retention.ms": "1"}),
             lambda: store.allocate_producer_ids(10),
             lambda: store.commit_segments([segment_commit(lease, 0, 10)]),
             lambda: store.advance_log_start(partition, AGENT, lease.epoch, 10),

@@ -55,19 +55,17 @@ class PostgresTopics:
 
         return await self._database.transact(work)
 
-    async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
+    async def set_topic_config(self, topic: Topic, config: Mapping[str, str]) -> Topic:
         check_config_text(config)
 
         async def work(connection: Connection) -> Topic:
-            row = await connection.fetchrow(
-                "UPDATE topics SET config = $1 WHERE topic_id = $2"
-                " RETURNING name, topic_id, partition_count, config, created_at",
-                json.dumps(dict(config)),
-                topic_id,
+            stored = await _lock_topic(connection, topic.topic_id)
+            if stored != topic:
+                return stored
+            await connection.execute(
+                "UPDATE topics SET config = $1 WHERE topic_id = $2", json.dumps(dict(config)), topic.topic_id
             )
-            if row is None:
-                raise NotFound(f"no topic {topic_id}")
-            return _to_topic(row)
+            return replace(stored, config=dict(config))
 
         return await self._database.transact(work)
 
@@ -75,10 +73,7 @@ class PostgresTopics:
         check_growth(topic, partition_count)
 
         async def work(connection: Connection) -> Topic:
-            row = await connection.fetchrow(f"{_SELECT} WHERE topic_id = $1 FOR UPDATE", topic.topic_id)
-            if row is None:
-                raise NotFound(f"no topic {topic.topic_id}")
-            stored = _to_topic(row)
+            stored = await _lock_topic(connection, topic.topic_id)
             if stored != topic:
                 return stored
             await connection.execute(
@@ -115,6 +110,13 @@ class PostgresTopics:
             await connection.execute("DELETE FROM topics WHERE topic_id = $1", topic_id)
 
         await self._database.transact(work)
+
+
+async def _lock_topic(connection: Connection, topic_id: UUID) -> Topic:
+    row = await connection.fetchrow(f"{_SELECT} WHERE topic_id = $1 FOR UPDATE", topic_id)
+    if row is None:
+        raise NotFound(f"no topic {topic_id}")
+    return _to_topic(row)
 
 
 async def _add_partitions(connection: Connection, topic_id: UUID, name: str, partitions: range) -> None:

@@ -50,14 +50,17 @@ class SqliteTopics:
 
         return await self._database.read(work)
 
-    async def set_topic_config(self, topic_id: UUID, config: Mapping[str, str]) -> Topic:
+    async def set_topic_config(self, topic: Topic, config: Mapping[str, str]) -> Topic:
         check_config_text(config)
 
         def work(connection: sqlite3.Connection) -> Topic:
+            stored = _get_topic(connection, topic.topic_id)
+            if stored != topic:
+                return stored
             connection.execute(
-                "UPDATE topics SET config = ? WHERE topic_id = ?", (json.dumps(dict(config)), str(topic_id))
+                "UPDATE topics SET config = ? WHERE topic_id = ?", (json.dumps(dict(config)), str(topic.topic_id))
             )
-            return _get_topic(connection, topic_id)
+            return replace(stored, config=dict(config))
 
         return await self._database.write(work, Change.TOPICS)
 
