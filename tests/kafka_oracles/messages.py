@@ -40,8 +40,9 @@ _PRIMITIVES: dict[str, st.SearchStrategy[object]] = {
 }
 # kio has an enumeration where the wire has any number.
 _ERROR_CODES = st.sampled_from([int(code) for code in ErrorCode])
-# kio turns milliseconds into timedelta and datetime, which hold less than 64 bits of them.
+# kio turns milliseconds into timedelta and datetime, which hold less than 64 bits of them, and no time before 1970.
 _DURATIONS = st.integers(-1, 2**40)
+_TIMES = st.integers(0, 2**40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def _values(case: Case, structs: dict[str, Struct], field: Field) -> st.SearchSt
         values = _structs(case, structs, structs[field.type])
     elif field.name == "error_code":
         values = _ERROR_CODES
+    elif field.name == "transaction_start_time_ms":
+        values = _TIMES
     elif field.type == "int64" and field.name.endswith("_ms"):
         values = _DURATIONS
     else:
