@@ -72,6 +72,7 @@ class LocalWal:
         self._failed_owners: dict[WalOwner, None] = {}
         self._problem: StorageUnavailable | None = None
         self._failures = 0
+        self._is_reopening = False
         self._is_gone = False
         self._closed = False
 
@@ -305,7 +306,8 @@ class LocalWal:
         self.measures.failures += 1
         if self._written is not None:
             self._written.has_failed = True
-        if not self._closed and not self._is_gone:
+        if not self._closed and not self._is_gone and not self._is_reopening:
+            self._is_reopening = True
             self._tasks.start(self._reopen(), "reopen")
         spare, self._spare = self._spare, None
         if spare is not None:
@@ -335,10 +337,11 @@ class LocalWal:
                     del file.pins[owner]
 
     async def _reopen(self) -> None:
+        """Until a file works. There is one of these at a time: of two, the older file could be used after the newer."""
         for wait_ms in backoff_ms(first_ms=200):
             await self._clock.sleep_ms(wait_ms)
             if self._problem is None or self._is_gone:
-                return
+                break
             if self._in_flight:
                 continue
             try:
@@ -348,6 +351,7 @@ class LocalWal:
                 continue
             self._use(file, recovers=True)
             self._writer.kick()
+        self._is_reopening = False
 
 
 def _is_removed(file: WalFile | None) -> bool:

@@ -81,10 +81,16 @@ def _open_spans(directory: Path, opened: ExitStack) -> list[_Span]:
                 continue
             memory = mmap.mmap(fd, size_bytes, prot=mmap.PROT_READ)
             first = _first_position(memory, path)
-            if first is None or (spans and first < spans[-1].first):
+            if first is None:
                 memory.close()
                 path.rename(path.with_suffix(SPARE_SUFFIX))
                 continue
+            if spans and first < spans[-1].first:
+                memory.close()
+                raise CorruptData(
+                    f"WAL file {path.name} starts before {spans[-1].file.path.name}, which its name comes after",
+                    hint="this is a mixture of two WALs; restore the directory from a copy if you have one",
+                )
             opened.push(unless_used.pop_all())
         spans.append(_Span(WalFile(sequence, path, fd, size_bytes), memory, first))
     return spans

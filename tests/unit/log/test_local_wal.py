@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
@@ -19,7 +20,8 @@ from log_parts.wals import OpenWal, Owner, replay
 from streamhouse.format.wal_entry import FILE_HEADER_BYTES
 from streamhouse.log.wal_ends import missing_end
 from streamhouse.log.wal_files import WalFile, WalFiles, wal_paths
-from streamhouse.model.errors import NotLeader, StorageUnavailable
+from streamhouse.model.errors import CorruptData, NotLeader, StorageUnavailable
+from streamhouse.runtime.clock import SystemClock
 
 EVERYTHING = 2**63 - 1
 
@@ -572,6 +574,35 @@ async def test_a_wal_that_fails_again_and_again_comes_back_when_the_disk_does(di
 
         assert replay(await opened.image()) == {0: owner.acknowledged}
     assert len(owner.acknowledged) == 4
+
+
+async def test_a_failure_soon_after_another_is_not_mended_by_two_at_once(directory: Path) -> None:
+    """Each would make a file, and the older of them could be used after the newer."""
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        opened.wal._clock = SystemClock()  # with it the first is still waiting when the second comes
+        for failures in (1, 2):
+            opened.break_disk_under(opened.current)
+            owner.append(opened.wal)
+            opened.wal.kick()
+            await until(lambda heard=failures: len(owner.problems) == heard, "the failure is heard")
+            assert sum("reopen" in task.get_name() for task in asyncio.all_tasks()) == 1
+            await until(lambda: opened.wal._problem is None, "a new file works")
+
+
+async def test_files_that_are_not_in_the_order_of_their_names_are_no_wal(directory: Path) -> None:
+    owner = Owner()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        for _ in range(3):
+            await opened.append(owner, 3000)
+        image = await opened.image()
+    (_, first), (_, second), *_ = wal_paths(image)
+    kept = first.rename(first.with_suffix(".kept"))
+    second.rename(first)
+    kept.rename(second)
+
+    with pytest.raises(CorruptData, match="starts before"):
+        replay(image)
 
 
 async def test_closing_a_wal_whose_disk_is_broken_reports_the_failure_and_ends(directory: Path) -> None:
