@@ -234,8 +234,8 @@ class Topics:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Make new configs from the topic's own. Where another has changed the topic meanwhile, they are made from what it
-        has now, so that no change is lost."""
+        """Make new configs from the topic's own. Where another has changed the topic meanwhile, from what it has
+        now, so that no change is lost."""
         async with self._changes:
             current = self._by_id.get(topic.topic_id, topic)
             while True:
