@@ -122,6 +122,17 @@ async def test_shards_are_listed_with_their_coordinators(
     assert shards[4].lease_left_ms < 0
 
 
+async def test_a_shard_that_somebody_made_by_hand_is_nobodys_to_lead(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    for shard in (-1, SHARD_COUNT):
+        await metadata_kind.query(
+            "INSERT INTO coordinator_leases (shard, leader_agent_id, lease_expires_at, acquired_at, epoch)"
+            f" VALUES ({shard}, '', 0, 0, 0)"
+        )
+    assert [row.shard for row in await metadata.list_shard_placements()] == list(range(SHARD_COUNT))
+
+
 async def test_a_pin_is_shown_until_it_is_taken_away(metadata: MetadataStore) -> None:
     pinned, free = await make_topic(metadata, 2)
     await metadata.pin_partition(pinned, AGENT)

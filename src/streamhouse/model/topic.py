@@ -226,11 +226,24 @@ class LogConfig:
 
 
 def effective_config(overrides: Mapping[str, str], node_defaults: Mapping[str, str]) -> dict[str, str]:
-    """Every config of a topic: its own, which may be empty, else the node's default, else Kafka's."""
+    """Every config of a topic: its own, which may be empty, else the node's default, else Kafka's. What somebody wrote
+    into the database that makes no sense counts for nothing: one topic may not keep all others from being led."""
     return {
-        name: overrides[name] if name in overrides else node_defaults.get(name, key.default)
+        name: overrides[name]
+        if name in overrides and _is_sound(key, overrides[name])
+        else node_defaults.get(name, key.default)
         for name, key in CONFIG_KEYS.items()
     }
+
+
+def _is_sound(key: ConfigKey, value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        key.check(value)
+    except InvalidConfig:
+        return False
+    return True
 
 
 def parse_log_config(config: Mapping[str, str]) -> LogConfig:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
 class Anchor:
@@ -14,10 +17,11 @@ class Anchor:
 
     @property
     def is_there(self) -> bool:
+        """As far as is known: what cannot be looked at just now is not gone for that."""
         try:
             return _identity(os.stat(self.path)) == self._identity
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        except OSError as problem:
+            return problem.errno not in _GONE
 
 
 def _identity(facts: os.stat_result) -> tuple[int, int]:

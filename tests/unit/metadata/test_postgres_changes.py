@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
+from asyncpg.exceptions import InternalClientError
 
 from behaviour.cluster import Heard, agent, listening, settled
 from behaviour.metadata_stores import AGENT, TTL_MS, PostgresKind, make_topic
@@ -15,6 +16,7 @@ from services.postgres import OwnPostgresServer
 from services.proxy import proxy_before
 from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.postgres import changes
+from streamhouse.metadata.postgres.database import connect as connect_to_database
 from streamhouse.metadata.postgres.store import PostgresMetadataStore
 
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'"
@@ -93,6 +95,24 @@ async def test_a_server_that_goes_and_comes_back_is_listened_to_again(stoppable_
         heard.forget()
         await make_topic(store)
         await heard.until(Change.TOPICS)
+
+
+@pytest.mark.parametrize("problem", [asyncio.IncompleteReadError(b"", 1), InternalClientError(), RuntimeError("a bug")])
+async def test_whatever_goes_wrong_while_it_connects_it_tries_again(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    tries = 0
+
+    async def connect(dsn: str) -> object:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise problem
+        return await connect_to_database(dsn)
+
+    monkeypatch.setattr(changes, "connect", connect)
+    async with opened(postgres_dsn) as store, listening(store):
+        assert tries == 2
 
 
 async def test_a_connection_that_died_silently_is_noticed(postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

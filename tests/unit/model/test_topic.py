@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,6 +127,12 @@ def test_a_topic_goes_before_the_node_and_the_node_before_the_default() -> None:
     assert effective["segment.bytes"] == "2048"
     assert effective["cleanup.policy"] == "delete"
     assert effective_config({"cleanup.policy": ""}, node)["cleanup.policy"] == ""
+
+
+@pytest.mark.parametrize("value", ["7d", "", 7, None])
+def test_a_value_that_makes_no_sense_counts_for_nothing_though_it_is_stored(value: Any) -> None:
+    """Somebody wrote it into the database by hand."""
+    assert effective_config({"retention.ms": value}, {"retention.ms": "5"})["retention.ms"] == "5"
 
 
 def test_a_segment_may_stay_as_small_as_it_is_and_not_become_so() -> None:

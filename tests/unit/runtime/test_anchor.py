@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -47,6 +49,17 @@ def test_what_is_above_it_may_go_too(place: Path) -> None:
 
     above.with_name("above").touch()
     assert not anchor.is_there
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_there"),
+    [(errno.EIO, True), (errno.EACCES, True), (errno.ESTALE, False)],
+    ids=["a disk that fails", "a directory that is closed to us", "a file server that does not know it any more"],
+)
+def test_what_cannot_be_looked_at_is_not_gone_for_that(place: Path, problem: int, is_there: bool) -> None:
+    anchor = Anchor(place)
+    with patch("os.stat", side_effect=OSError(problem, "")):
+        assert anchor.is_there is is_there
 
 
 def test_nothing_cannot_be_missed(tmp_path: Path) -> None:

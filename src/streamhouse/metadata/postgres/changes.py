@@ -9,7 +9,7 @@ from collections.abc import Callable
 from asyncpg import exceptions as pg
 
 from streamhouse.metadata.cluster import Change
-from streamhouse.metadata.postgres.database import Connection, connect
+from streamhouse.metadata.postgres.database import LOST, Connection, connect
 from streamhouse.metadata.subscribers import Subscribers
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.runtime.retry import backoff_ms
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _CHANNEL = "streamhouse_changes"
 _CHECK_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-_LOST = (OSError, pg.PostgresError, pg.InterfaceError)
+_LOST = (*LOST, pg.PostgresError)
 
 
 class ChangeListener:
@@ -36,7 +36,7 @@ class ChangeListener:
 
     def subscribe(self, changed: Callable[[Change], None]) -> Callable[[], None]:
         if not self._tasks and not self._is_closed:
-            self._tasks.start(self._stay_connected(), "listen")
+            self._tasks.keep(self._stay_connected, "listen")
         return self._subscribers.add(changed)
 
     async def close(self) -> None:

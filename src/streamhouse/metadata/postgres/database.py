@@ -41,7 +41,7 @@ _SERVER_SETTINGS = {
 }
 
 # The server rolled back, or we cannot know what it did; either way the same call may be made again.
-_LOST = (
+LOST = (
     OSError,
     EOFError,  # asyncio's IncompleteReadError, of a connection that ends while it is being made
     pg.PostgresConnectionError,
@@ -132,7 +132,7 @@ class Database:
             except pg.LockNotAvailableError:
                 await self._end_stalled()
                 return await self._transact_once(pool, work)
-            except (*_LOST, *_ROLLED_BACK) as problem:
+            except (*LOST, *_ROLLED_BACK) as problem:
                 if isinstance(problem, pg.DataError):
                     raise
                 return await self._transact_once(pool, work)
@@ -152,7 +152,7 @@ class Database:
         for pool in (self._urgent, self._pool):
             try:
                 await asyncio.wait_for(pool.close(), _CONNECT_SECONDS)
-            except (TimeoutError, *_LOST):
+            except (TimeoutError, *LOST):
                 pool.terminate()
 
     async def _replace_connections(self) -> None:
@@ -171,7 +171,7 @@ class Database:
             await transaction.start()
             result = await work(connection)
             await transaction.commit()
-        except (asyncio.CancelledError, *_LOST):
+        except (asyncio.CancelledError, *LOST):
             # A rollback would wait for a server that may not answer; without us it rolls back by itself. If the
             # pool has noticed before us, there is nothing left to end, and what happened first is what to tell.
             with suppress(pg.InterfaceError):
@@ -214,7 +214,7 @@ def _to_our_error(problem: Exception) -> Exception | None:
         return InvalidInput(f"a value cannot be stored: {_describe(problem)}")
     if isinstance(problem, pg.DataCorruptedError | pg.IndexCorruptedError):
         return CorruptData(f"PostgreSQL reports damage: {problem}", hint="restore a backup")
-    if isinstance(problem, _LOST + _ROLLED_BACK + _REFUSED):
+    if isinstance(problem, LOST + _ROLLED_BACK + _REFUSED):
         return MetadataUnavailable(f"the connection to PostgreSQL broke: {_describe(problem)}")
     if isinstance(problem, pg.PostgresError) and str(problem.sqlstate)[:2] in _NOT_NOW_CLASSES:
         return MetadataUnavailable(f"PostgreSQL cannot do it now: {_describe(problem)}")

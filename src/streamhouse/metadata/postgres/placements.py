@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.metadata.checks import check_text
 from streamhouse.metadata.cluster import Placement, ShardPlacement
 from streamhouse.metadata.leadership import require_no_leader
@@ -20,11 +21,12 @@ _LIST = """
     FROM partitions p LEFT JOIN partition_leases l USING (topic, partition_id), (SELECT now_ms() AS now) AS clock
     ORDER BY p.topic COLLATE "C", p.partition_id
 """
+# Only those that there are: a row that somebody made by hand is nobody's to lead.
 _LIST_SHARDS = """
     SELECT shard, leader_agent_id, epoch,
         CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - now_ms() END AS lease_left_ms,
         CASE WHEN claim_expires_at > now_ms() THEN claimed_by ELSE '' END AS claimed_by
-    FROM coordinator_leases ORDER BY shard
+    FROM coordinator_leases WHERE shard >= 0 AND shard < $1 ORDER BY shard
 """
 _PIN = "UPDATE partitions SET pinned_to = $3 WHERE topic_id = $1 AND partition_id = $2 RETURNING partition_id"
 _WAL_AGENT = "SELECT wal_agent_id FROM partitions WHERE topic_id = $1 AND partition_id = $2"
@@ -48,7 +50,7 @@ class PostgresPlacements:
 
     async def list_shard_placements(self) -> list[ShardPlacement]:
         async def work(connection: Connection) -> list[ShardPlacement]:
-            return [_to_shard_placement(row) for row in await connection.fetch(_LIST_SHARDS)]
+            return [_to_shard_placement(row) for row in await connection.fetch(_LIST_SHARDS, SHARD_COUNT)]
 
         return await self._database.transact(work)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.metadata.checks import check_text
 from streamhouse.metadata.cluster import Change, Placement, ShardPlacement
 from streamhouse.metadata.leadership import require_no_leader
@@ -24,10 +25,11 @@ _END_LEASE = """
     UPDATE partition_leases SET lease_expires_at = 0
     WHERE (topic, partition_id) = (SELECT topic, partition_id FROM partitions WHERE topic_id = ? AND partition_id = ?)
 """
+# Only those that there are: a row that somebody made by hand is nobody's to lead.
 _LIST_SHARDS = """
     SELECT shard, leader_agent_id, epoch, CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - :now END,
         CASE WHEN claim_expires_at > :now THEN claimed_by ELSE '' END
-    FROM coordinator_leases ORDER BY shard
+    FROM coordinator_leases WHERE shard >= 0 AND shard < :count ORDER BY shard
 """
 
 
@@ -48,7 +50,7 @@ class SqlitePlacements:
                     shard=shard, agent_id=agent_id, epoch=epoch, lease_left_ms=lease_left_ms, claimed_by=claimed_by
                 )
                 for shard, agent_id, epoch, lease_left_ms, claimed_by in connection.execute(
-                    _LIST_SHARDS, {"now": self._database.now_ms()}
+                    _LIST_SHARDS, {"now": self._database.now_ms(), "count": SHARD_COUNT}
                 )
             ]
 
