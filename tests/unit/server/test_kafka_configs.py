@@ -138,6 +138,37 @@ def test_two_who_change_different_configs_at_once_both_succeed(broker: Broker, t
     assert own_configs(broker, topic) == {"retention.ms": "5", "segment.ms": "6"}
 
 
+def test_a_config_that_is_given_twice_is_refused_and_changes_nothing(broker: Broker, kafka: Kafka, topic: str) -> None:
+    request = change(topic, (SET, "segment.ms", "6"), (SET, "retention.ms", "5"), (DELETE, "segment.ms", None))
+    assert alter(kafka, request) == ErrorCode.INVALID_REQUEST
+
+    configs = [alter_configs.AlterableConfig(name="segment.ms", value=value) for value in ("6", "7")]
+    resource = alter_configs.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
+    (answer,) = kafka.call(alter_configs, alter_configs.AlterConfigsRequest(resources=[resource]), 2).responses
+
+    assert (answer.error_code, "segment.ms" in answer.error_message) == (ErrorCode.INVALID_REQUEST, True)
+    assert own_configs(broker, topic) == {}
+
+
+def test_a_resource_that_is_named_twice_is_refused_each_time_and_others_are_changed(
+    broker: Broker, kafka: Kafka, topic: str
+) -> None:
+    broker.create_topic("other")
+    once, again = change(topic, (SET, "segment.ms", "6")), change(topic, (SET, "retention.ms", "5"))
+    request = change("other", (SET, "segment.ms", "6"))
+    request.resources[:0] = once.resources + again.resources
+    configs = [alter_configs.AlterableConfig(name="segment.ms", value="6")]
+    resource = alter_configs.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
+    replacing = alter_configs.AlterConfigsRequest(resources=[resource, resource])
+
+    codes = [each.error_code for each in kafka.call(incremental_alter_configs, request, 1).responses]
+    codes += [each.error_code for each in kafka.call(alter_configs, replacing, 2).responses]
+
+    refused = ErrorCode.INVALID_REQUEST
+    assert codes == [refused, refused, ErrorCode.NONE, refused, refused]
+    assert (own_configs(broker, topic), own_configs(broker, "other")) == ({}, {"segment.ms": "6"})
+
+
 def test_alter_configs_refuses_a_config_without_a_value(broker: Broker, kafka: Kafka, topic: str) -> None:
     configs = [alter_configs.AlterableConfig(name="retention.ms", value=None)]
     resource = alter_configs.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum
 
 from streamhouse.broker.broker import Broker
 from streamhouse.metadata.configs import ConfigKind, Configured
 from streamhouse.model.errors import InvalidInput
+from streamhouse.server.kafka.distinct import repeated
+from streamhouse.wire.kafka.messages import alter_configs, incremental_alter_configs
 
 
 class ResourceType(IntEnum):
@@ -31,6 +34,23 @@ def configured(broker: Broker, resource_type: int, name: str) -> Configured:
         f"{_kind_name(resource_type)} have no configs that can be set here",
         hint="topics, brokers and groups have; a node's settings are its flags, STREAMHOUSE_* variables and file",
     )
+
+
+AlteredResource = alter_configs.AlterConfigsResource | incremental_alter_configs.AlterConfigsResource
+
+
+def named_twice(resources: Collection[AlteredResource]) -> set[tuple[int, str]]:
+    """By type and name, for `check_named_once`."""
+    return repeated((resource.resource_type, resource.resource_name) for resource in resources)
+
+
+def check_named_once(resource: AlteredResource, twice: Collection[tuple[int, str]]) -> None:
+    """That the request changes the resource, and each config of it, no more than once."""
+    if (resource.resource_type, resource.resource_name) in twice:
+        raise InvalidInput("the request names this resource more than once", hint="put all changes of it into one")
+    names = repeated(config.name for config in resource.configs)
+    if names:
+        raise InvalidInput(f"config {min(names)[:100]!r} is given more than once", hint="give each config once")
 
 
 def _kind_name(resource_type: int) -> str:

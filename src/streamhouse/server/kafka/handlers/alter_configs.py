@@ -3,8 +3,10 @@ own."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from streamhouse.model.errors import InvalidInput, StreamHouseError
-from streamhouse.server.kafka.config_resources import ResourceType, configured
+from streamhouse.server.kafka.config_resources import ResourceType, check_named_once, configured, named_twice
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import TopicLookup
@@ -22,19 +24,26 @@ API = APIS[messages.API_KEY]
 
 
 async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    lookup = TopicLookup(context.broker)
+    lookup, twice = TopicLookup(context.broker), named_twice(request.resources)
     return AlterConfigsResponse(
         responses=[
-            await _alter(context, lookup, item, validate_only=request.validate_only) for item in request.resources
+            await _alter(context, lookup, item, twice, validate_only=request.validate_only)
+            for item in request.resources
         ]
     )
 
 
 async def _alter(
-    context: Context, lookup: TopicLookup, resource: AlterConfigsResource, *, validate_only: bool
+    context: Context,
+    lookup: TopicLookup,
+    resource: AlterConfigsResource,
+    twice: Collection[tuple[int, str]],
+    *,
+    validate_only: bool,
 ) -> AlterConfigsResourceResponse:
     code, message = 0, None
     try:
+        check_named_once(resource, twice)
         config = {item.name: _given(item) for item in resource.configs}
         if resource.resource_type == ResourceType.TOPIC:
             topic = await lookup.get(resource.resource_name)

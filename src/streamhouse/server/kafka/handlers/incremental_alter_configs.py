@@ -6,7 +6,7 @@ flag or variable wins over them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from streamhouse.broker.dynamic_configs import changeable
@@ -14,7 +14,7 @@ from streamhouse.metadata.configs import Configured
 from streamhouse.model.config_key import ConfigKey, ConfigType
 from streamhouse.model.errors import InvalidConfig, InvalidInput, StreamHouseError
 from streamhouse.model.topic import CONFIG_KEYS, Topic, unknown_config
-from streamhouse.server.kafka.config_resources import ResourceType, configured
+from streamhouse.server.kafka.config_resources import ResourceType, check_named_once, configured, named_twice
 from streamhouse.server.kafka.context import Context
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import TopicLookup
@@ -33,19 +33,26 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    lookup = TopicLookup(context.broker)
+    lookup, twice = TopicLookup(context.broker), named_twice(request.resources)
     return IncrementalAlterConfigsResponse(
         responses=[
-            await _alter(context, lookup, item, validate_only=request.validate_only) for item in request.resources
+            await _alter(context, lookup, item, twice, validate_only=request.validate_only)
+            for item in request.resources
         ]
     )
 
 
 async def _alter(
-    context: Context, lookup: TopicLookup, resource: AlterConfigsResource, *, validate_only: bool
+    context: Context,
+    lookup: TopicLookup,
+    resource: AlterConfigsResource,
+    twice: Collection[tuple[int, str]],
+    *,
+    validate_only: bool,
 ) -> AlterConfigsResourceResponse:
     code, message = 0, None
     try:
+        check_named_once(resource, twice)
         if resource.resource_type == ResourceType.TOPIC:
             topic = await lookup.get(resource.resource_name)
             change = partial(_change, context, topic, resource.configs)
