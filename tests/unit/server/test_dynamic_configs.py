@@ -167,6 +167,15 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert describe(kafka, GROUP, "g")["consumer.heartbeat.interval.ms"].value == "5000"
 
 
+def test_what_is_deleted_of_client_metrics_is_gone_already(broker: Broker, kafka: Kafka) -> None:
+    assert alter(kafka, CLIENT_METRICS, "m").error_code == ErrorCode.NONE
+    assert alter(kafka, CLIENT_METRICS, "m", (DELETE, "interval.ms", None)).error_code == ErrorCode.NONE
+
+    assert alter(kafka, CLIENT_METRICS, "", (DELETE, "interval.ms", None)).error_code == ErrorCode.INVALID_REQUEST
+    both = (DELETE, "metrics", None), (SET, "interval.ms", "1000")
+    assert alter(kafka, CLIENT_METRICS, "m", *both).error_code == ErrorCode.INVALID_REQUEST
+
+
 def test_a_check_changes_nothing(broker: Broker, kafka: Kafka) -> None:
     assert alter(kafka, BROKER, "", (SET, "log.retention.ms", "5000"), check=True).error_code == 0
     assert alter(kafka, BROKER, "", (SET, "log.retention.ms", "x"), check=True).error_code == ErrorCode.INVALID_CONFIG

@@ -2,7 +2,8 @@
 of a broker, of all brokers, or of a group.
 
 Those of brokers and groups are kept in the metadata store, for every node and across restarts. What a node was given by
-flag or variable wins over them."""
+flag or variable wins over them. No metrics are collected from clients: nothing of theirs can be set, and to delete them
+is answered as done."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ async def _alter(
             topic = await lookup.get(resource.resource_name)
             change = partial(_change, context, topic, resource.configs)
             await context.broker.topics.change_config(topic, change, validate_only=validate_only)
-        else:
+        elif not _only_removes_client_metrics(resource):
             whose = configured(context.broker, resource.resource_type, resource.resource_name)
             changes = partial(_changes, context, whose, resource.configs)
             await context.broker.configs.change(whose, changes, validate_only=validate_only)
@@ -68,6 +69,15 @@ async def _alter(
         error_message=message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
+    )
+
+
+def _only_removes_client_metrics(resource: AlterConfigsResource) -> bool:
+    """What tools ask for that clean up: there are none, so they are gone already."""
+    return (
+        resource.resource_type == ResourceType.CLIENT_METRICS
+        and bool(resource.resource_name)
+        and all(change.config_operation == _DELETE for change in resource.configs)
     )
 
 
