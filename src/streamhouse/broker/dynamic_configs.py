@@ -125,6 +125,8 @@ class DynamicConfigs:
                 await self._look()
 
     def _checked(self, configured: Configured, name: str, value: str | None) -> str | None:
+        if value is None and configured.kind is ConfigKind.GROUP:
+            return None  # whatever it is called: of a name that does not exist nothing is left to remove
         key = changeable(configured.kind, name)
         if value is None:
             return None

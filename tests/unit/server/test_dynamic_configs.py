@@ -144,6 +144,7 @@ def test_alter_configs_replaces_all_that_were_set(broker: Broker, kafka: Kafka) 
         (BROKER, "", (SET, "retention.ms", "1"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "num.partitions", "3"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "no.such.config", "3"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "", (DELETE, "num.partitions", None), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (APPEND, "log.retention.ms", "3"), ErrorCode.INVALID_CONFIG),
         (BROKER, "99", (SET, "log.retention.ms", "3"), ErrorCode.INVALID_REQUEST),
         (BROKER, "x", (SET, "log.retention.ms", "3"), ErrorCode.INVALID_REQUEST),
@@ -192,6 +193,13 @@ def test_a_groups_configs_are_its_own(broker: Broker, kafka: Kafka) -> None:
         ("consumer.session.timeout.ms", "45000", DEFAULT),
     ]
     assert describe(kafka, GROUP, "other")["consumer.session.timeout.ms"].value == "45000"
+
+
+def test_to_delete_what_a_group_never_had_is_no_mistake(broker: Broker, kafka: Kafka) -> None:
+    changes = (SET, "consumer.session.timeout.ms", "50000"), (DELETE, "no.such.config", None)
+
+    assert alter(kafka, GROUP, "g", *changes).error_code == 0
+    assert describe(kafka, GROUP, "g")["consumer.session.timeout.ms"].value == "50000"
 
 
 def test_a_groups_configs_hold_from_the_next_heartbeat_on(broker: Broker, kafka: Kafka) -> None:

@@ -84,16 +84,19 @@ def _only_removes_client_metrics(resource: AlterConfigsResource) -> bool:
 def _change(
     context: Context, topic: Topic, changes: list[AlterableConfig], config: Mapping[str, str]
 ) -> dict[str, str]:
-    changed: dict[str, str | None] = dict(config)
+    changed = dict(config)
     for change in changes:
+        if change.config_operation == _DELETE:
+            changed.pop(change.name, None)
+            continue
         key = CONFIG_KEYS.get(change.name)
         if key is None:
             raise unknown_config(change.name)
-        current = changed.get(change.name)
+        current = config.get(change.name)
         if current is None:
             current = context.broker.topics.config_of(topic)[change.name]
         changed[change.name] = _changed(key, current, change)
-    return {name: value for name, value in changed.items() if value is not None}
+    return changed
 
 
 def _changes(
@@ -102,17 +105,18 @@ def _changes(
     """Of a broker or a group: what is to be stored, None where it is to be removed."""
     changes: dict[str, str | None] = {}
     for change in asked:
+        if change.config_operation == _DELETE:
+            changes[change.name] = None
+            continue
         key = changeable(whose.kind, change.name)
-        current = changes.get(change.name, own.get(change.name))
+        current = own.get(change.name)
         if current is None:
             current = context.broker.configs.inherited(whose, change.name)
         changes[change.name] = _changed(key, current, change)
     return changes
 
 
-def _changed(key: ConfigKey, current: str, change: AlterableConfig) -> str | None:
-    if change.config_operation == _DELETE:
-        return None
+def _changed(key: ConfigKey, current: str, change: AlterableConfig) -> str:
     if change.value is None:
         raise InvalidInput(f"config {change.name[:100]!r} has no value", hint="to remove it, delete it")
     if change.config_operation == _SET:
