@@ -58,7 +58,7 @@ class DynamicConfigs:
         self._group_settings = group_settings
         self._changed = changed
         self._stored: Mapping[Configured, Mapping[str, str]] = {}
-        self._node = ALL_BROKERS
+        self._node: Configured | None = None
         self._wake = asyncio.Event()
         self._changes = asyncio.Lock()
 
@@ -75,8 +75,8 @@ class DynamicConfigs:
         if setting is not None and key.name in self._given:
             found.append(SourcedValue(ConfigSource.GIVEN, setting))
         for source, configured in ((ConfigSource.NODE, self._node), (ConfigSource.CLUSTER, ALL_BROKERS)):
-            value = self._stored.get(configured, {}).get(spelling)
-            if value is not None and not (source is ConfigSource.NODE and configured is ALL_BROKERS):
+            value = None if configured is None else self.own(configured).get(spelling)
+            if value is not None:
                 found.append(SourcedValue(source, value))
         if setting not in (None, key.default) and key.name not in self._given:
             found.append(SourcedValue(ConfigSource.SETTING, setting))
@@ -183,7 +183,7 @@ class DynamicConfigs:
     async def _look(self) -> None:
         before, self._stored = self._stored, await self._store.list_configs()
         brokers = (ALL_BROKERS, self._node)
-        if any(before.get(each) != self._stored.get(each) for each in brokers):
+        if any(each and before.get(each) != self._stored.get(each) for each in brokers):
             self._changed()
 
 

@@ -34,6 +34,20 @@ async def test_what_was_given_by_flag_or_variable_wins() -> None:
     await store.close()
 
 
+async def test_a_node_without_an_id_takes_for_all_what_its_own_flag_decides() -> None:
+    store = await SqliteMetadataStore.open(":memory:", SystemClock())
+    configs = DynamicConfigs(store=store, settings=SETTINGS, given={"segment.bytes"})
+
+    await configs.change(ALL_BROKERS, lambda _: {"log.segment.bytes": "3000000"})
+
+    assert configs.own(ALL_BROKERS) == {"log.segment.bytes": "3000000"}
+    assert configs.topic_default("segment.bytes")[:2] == [
+        (ConfigSource.GIVEN, "2000000"),
+        (ConfigSource.CLUSTER, "3000000"),
+    ]
+    await store.close()
+
+
 async def test_what_was_not_given_gives_way() -> None:
     store = await SqliteMetadataStore.open(":memory:", SystemClock())
     configs = DynamicConfigs(store=store, settings=SETTINGS)
