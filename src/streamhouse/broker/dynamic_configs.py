@@ -138,7 +138,9 @@ class DynamicConfigs:
         try:
             return key.check(value)
         except InvalidConfig as problem:
-            raise InvalidConfig(f"{configured.kind.value} config {name}: {problem.message}") from None
+            # Kafka's clients expect of a broker that it calls the request wrong, and of a group the config.
+            refusal = InvalidInput if configured.kind is ConfigKind.BROKER else InvalidConfig
+            raise refusal(f"{configured.kind.value} config {name}: {problem.message}") from None
 
     def _check_group(self, config: Mapping[str, str | None]) -> None:
         def value(name: str) -> int:

@@ -139,8 +139,8 @@ def test_alter_configs_replaces_all_that_were_set(broker: Broker, kafka: Kafka) 
 @pytest.mark.parametrize(
     ("kind", "name", "change", "code"),
     [
-        (BROKER, "", (SET, "log.retention.ms", "soon"), ErrorCode.INVALID_CONFIG),
-        (BROKER, "", (SET, "log.segment.bytes", "2000"), ErrorCode.INVALID_CONFIG),
+        (BROKER, "", (SET, "log.retention.ms", "soon"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "", (SET, "log.segment.bytes", "2000"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "retention.ms", "1"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "num.partitions", "3"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", (SET, "no.such.config", "3"), ErrorCode.INVALID_REQUEST),
@@ -179,7 +179,7 @@ def test_what_is_deleted_of_client_metrics_is_gone_already(broker: Broker, kafka
 
 def test_a_check_changes_nothing(broker: Broker, kafka: Kafka) -> None:
     assert alter(kafka, BROKER, "", (SET, "log.retention.ms", "5000"), check=True).error_code == 0
-    assert alter(kafka, BROKER, "", (SET, "log.retention.ms", "x"), check=True).error_code == ErrorCode.INVALID_CONFIG
+    assert alter(kafka, BROKER, "", (SET, "log.retention.ms", "x"), check=True).error_code == ErrorCode.INVALID_REQUEST
 
     assert describe(kafka, BROKER, "") == {}
 
