@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from streamhouse.metadata.cluster import Change
 from streamhouse.metadata.configs import ConfigKind, ConfigStore, Configured
-from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, GROUP_CONFIG_KEYS, broker_spelling
+from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, broker_spelling
 from streamhouse.model.config_key import ConfigKey
 from streamhouse.model.errors import InvalidConfig, InvalidInput, StreamHouseError
+from streamhouse.model.group_config import GROUP_CONFIG_KEYS, check_group_config
 from streamhouse.model.topic import CONFIG_KEYS
 
 _log = logging.getLogger(__name__)
@@ -119,7 +120,9 @@ class DynamicConfigs:
                 for name, value in change(self._stored.get(configured, {})).items()
             }
             if configured.kind is ConfigKind.GROUP:
-                self._check_group({**self.own(configured), **changes})
+                own = self.own(configured)
+                config = {name: value for name, value in {**own, **changes}.items() if value is not None}
+                check_group_config(config, own, self._group_settings)
             if changes and not validate_only:
                 await self._store.set_configs(configured, changes)
                 await self._look()
@@ -141,15 +144,6 @@ class DynamicConfigs:
             # Kafka's clients expect of a broker that it calls the request wrong, and of a group the config.
             refusal = InvalidInput if configured.kind is ConfigKind.BROKER else InvalidConfig
             raise refusal(f"{configured.kind.value} config {name}: {problem.message}") from None
-
-    def _check_group(self, config: Mapping[str, str | None]) -> None:
-        def value(name: str) -> int:
-            return int(config.get(name) or self._group_settings.get(name) or GROUP_CONFIG_KEYS[name].default)
-
-        if value("consumer.heartbeat.interval.ms") >= value("consumer.session.timeout.ms"):
-            raise InvalidConfig(
-                "group config consumer.heartbeat.interval.ms must be less than consumer.session.timeout.ms"
-            )
 
     # --- following ---
 
@@ -193,9 +187,11 @@ def changeable(kind: ConfigKind, name: str) -> ConfigKey:
     """The config of that name, if it can be set while nodes run."""
     keys = BROKER_CONFIG_KEYS if kind is ConfigKind.BROKER else GROUP_CONFIG_KEYS
     key = keys.get(name)
-    if key is None:
-        raise InvalidInput(
-            f"{kind.value} config {name[:100]!r} cannot be set while nodes run",
-            hint=f"these can: {', '.join(sorted(keys))}; a node's settings are its flags, variables and file",
-        )
-    return key
+    if key is not None:
+        return key
+    if kind is ConfigKind.GROUP:
+        raise InvalidConfig(f"unknown group config {name[:100]!r}", hint=f"there are {', '.join(sorted(keys))}")
+    raise InvalidInput(
+        f"broker config {name[:100]!r} cannot be set while nodes run",
+        hint=f"these can: {', '.join(sorted(keys))}; a node's settings are its flags, variables and file",
+    )

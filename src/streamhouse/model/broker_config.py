@@ -1,4 +1,4 @@
-"""A broker's configs as Kafka spells them, where they are the defaults of topic configs; and the configs of a group."""
+"""A broker's configs as Kafka spells them, where they are the defaults of topic configs."""
 
 from __future__ import annotations
 
@@ -78,26 +78,3 @@ one's name."""
 def broker_spelling(topic_config: str) -> str:
     """Ours have one name wherever they stand."""
     return _SPELLINGS.get(topic_config, topic_config)
-
-
-GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
-    {
-        key.name: key
-        for key in (
-            ConfigKey(
-                name="consumer.heartbeat.interval.ms",
-                type=ConfigType.INT,
-                default="5000",
-                check=integer(1, INT32_MAX),
-                help="how often the members of a group with the consumer protocol are to beat",
-            ),
-            ConfigKey(
-                name="consumer.session.timeout.ms",
-                type=ConfigType.INT,
-                default="45000",
-                check=integer(1, INT32_MAX),
-                help="the silence that ends a membership of a group with the consumer protocol",
-            ),
-        )
-    }
-)

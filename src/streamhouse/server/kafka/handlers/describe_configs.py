@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from streamhouse.broker.dynamic_configs import ALL_BROKERS, ConfigSource, SourcedValue
 from streamhouse.metadata.configs import Configured
-from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, GROUP_CONFIG_KEYS, broker_spelling
+from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, broker_spelling
 from streamhouse.model.config_key import ConfigKey, ConfigType
 from streamhouse.model.errors import InvalidInput, StreamHouseError
+from streamhouse.model.group_config import GROUP_CONFIG_KEYS
 from streamhouse.model.topic import CONFIG_KEYS, Topic
 from streamhouse.server.kafka.broker_configs import broker_configs
 from streamhouse.server.kafka.config_resources import ResourceType, configured

@@ -2,8 +2,9 @@
 of a broker, of all brokers, or of a group.
 
 Those of brokers and groups are kept in the metadata store, for every node and across restarts. What a node was given by
-flag or variable wins over them. No metrics are collected from clients: nothing of theirs can be set, and to delete them
-is answered as done."""
+flag or variable wins over them. A group's timeouts are held to the limits that Kafka has by default, or to the node's
+own setting where that is further out. No metrics are collected from clients: nothing of theirs can be set, and to
+delete them is answered as done."""
 
 from __future__ import annotations
 
