@@ -42,8 +42,8 @@ _NOTES = """\
   arrives, never for what a length or a count promises.
 - While the metadata store is away, what needs it is answered with an error that clients try again.
 - A topic config that has no effect here, such as `min.insync.replicas`, is taken and told again all the same;
-  [configuration](configuration.md#topic-configs) says which these are. A name that Kafka does not know is refused with
-  `INVALID_CONFIG`.
+  [configuration](configuration.md#topic-configs) says which these are. So is a group config, such as
+  `share.session.timeout.ms`. A name that Kafka does not know is refused with `INVALID_CONFIG`.
 - There is no authentication and no TLS: bind to an address that only trusted clients reach.
 """
 

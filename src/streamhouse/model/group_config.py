@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from streamhouse.model.config_key import INT32_MAX, ConfigKey, ConfigType, integer
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.idle_configs import IDLE_GROUP_CONFIG_KEYS
 
 _HEARTBEAT = "consumer.heartbeat.interval.ms"
 _SESSION = "consumer.session.timeout.ms"
@@ -31,6 +32,7 @@ GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                 check=integer(1, INT32_MAX),
                 help="the silence that ends a membership of a group with the consumer protocol",
             ),
+            *IDLE_GROUP_CONFIG_KEYS,
         )
     }
 )

@@ -196,6 +196,15 @@ def test_a_groups_configs_are_its_own(broker: Broker, kafka: Kafka) -> None:
     assert describe(kafka, GROUP, "other")["consumer.session.timeout.ms"].value == "45000"
 
 
+def test_a_groups_config_without_effect_is_kept_and_told_again(broker: Broker, kafka: Kafka) -> None:
+    assert alter(kafka, GROUP, "g", (SET, "share.auto.offset.reset", "earliest")).error_code == 0
+    assert describe(kafka, GROUP, "g")["share.auto.offset.reset"].value == "earliest"
+    assert alter(kafka, GROUP, "g", (SET, "streams.num.standby.replicas", "3")).error_code == ErrorCode.INVALID_CONFIG
+
+    assert alter(kafka, GROUP, "g", (DELETE, "share.auto.offset.reset", None)).error_code == 0
+    assert describe(kafka, GROUP, "g")["share.auto.offset.reset"].value == "latest"
+
+
 def test_to_delete_what_a_group_never_had_is_no_mistake(broker: Broker, kafka: Kafka) -> None:
     changes = (SET, "consumer.session.timeout.ms", "50000"), (DELETE, "no.such.config", None)
 
