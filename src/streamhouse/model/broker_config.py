@@ -41,12 +41,12 @@ _SPELLINGS = {
 }
 """A topic config, and what Kafka calls the broker's default for it."""
 
-# What a tool that reassigns partitions sets before and takes back after.
-_THROTTLES = (
+THROTTLES = (
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
+"""What a tool that reassigns partitions sets before and takes back after: a broker has them only in between."""
 
 BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
     dict(
@@ -65,7 +65,7 @@ BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                         check=integer(0, INT64_MAX),
                         help="for Kafka's tools; has no effect, since a partition has one leader and no followers",
                     )
-                    for name in _THROTTLES
+                    for name in THROTTLES
                 },
             }.items()
         )

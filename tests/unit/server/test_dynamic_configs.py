@@ -125,6 +125,19 @@ def test_lists_are_appended_to_and_subtracted_from(broker: Broker, kafka: Kafka)
     assert describe(kafka, TOPIC, "t")["cleanup.policy"].value == "compact"
 
 
+def test_a_broker_has_throttles_only_while_they_are_set(broker: Broker, kafka: Kafka) -> None:
+    def throttles() -> dict[str, str]:
+        found = describe(kafka, BROKER, node_id_of(broker))
+        return {name: each.value for name, each in found.items() if "throttled" in name or "io.max" in name}
+
+    assert throttles() == {}
+    alter(kafka, BROKER, "", (SET, "leader.replication.throttled.rate", "5000"))
+    alter(kafka, BROKER, node_id_of(broker), (SET, "follower.replication.throttled.rate", "6000"))
+
+    rates = {"follower.replication.throttled.rate": "6000", "leader.replication.throttled.rate": "5000"}
+    assert throttles() == rates
+
+
 def test_alter_configs_replaces_all_that_were_set(broker: Broker, kafka: Kafka) -> None:
     alter(kafka, BROKER, "", (SET, "log.retention.ms", "5000"), (SET, "log.roll.ms", "6000"))
     configs = [alter_configs.AlterableConfig(name="log.roll.ms", value="7000")]

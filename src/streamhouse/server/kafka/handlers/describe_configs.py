@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from streamhouse.broker.dynamic_configs import ALL_BROKERS, ConfigSource, SourcedValue
 from streamhouse.metadata.configs import Configured
-from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, broker_spelling
+from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, THROTTLES, broker_spelling
 from streamhouse.model.config_key import ConfigKey, ConfigType
 from streamhouse.model.errors import InvalidInput, StreamHouseError
 from streamhouse.model.group_config import GROUP_CONFIG_KEYS
@@ -148,9 +148,11 @@ def _of_broker(context: Context, shown: _Shown, name: str) -> list[DescribeConfi
             if spelling in BROKER_CONFIG_KEYS
         ]
     _check_is_this_broker(context, name)
+    found = {spelling: configs.values(spelling, key) for spelling, key in BROKER_CONFIG_KEYS.items()}
     changeable = [
-        shown.config(key, _synonyms(spelling, configs.values(spelling, key)))
-        for spelling, key in BROKER_CONFIG_KEYS.items()
+        shown.config(BROKER_CONFIG_KEYS[spelling], _synonyms(spelling, values))
+        for spelling, values in found.items()
+        if spelling not in THROTTLES or values[0].source is not ConfigSource.DEFAULT
     ]
     facts = broker_configs(context.broker.settings, context.broker.identity.node_id, context.endpoint)
     return changeable + [
