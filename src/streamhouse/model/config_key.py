@@ -37,10 +37,17 @@ class ConfigKey:
     help: str
 
 
+def _digits(text: str) -> str:
+    """Python takes 1_000 for a number, and Kafka's brokers do not."""
+    if "_" in text:
+        raise ValueError(text)
+    return text
+
+
 def integer(low: int, high: int) -> Callable[[str], str]:
     def check(text: str) -> str:
         try:
-            value = int(text)
+            value = int(_digits(text))
         except ValueError:
             raise InvalidConfig(f"{text[:50]!r} is not a whole number") from None
         if not low <= value <= high:
@@ -60,7 +67,7 @@ def boolean(text: str) -> str:
 
 def ratio(text: str) -> str:
     try:
-        value = float(text)
+        value = float(_digits(text))
     except ValueError:
         raise InvalidConfig(f"{text[:50]!r} is not a number") from None
     if not 0 <= value <= 1:

@@ -69,6 +69,8 @@ def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
         ("max.message.bytes", "-1"),
         ("max.message.bytes", str(2**31)),
         ("max.message.bytes", "1.0"),
+        ("max.message.bytes", "1_000"),
+        ("min.cleanable.dirty.ratio", "0.2_5"),
         ("max.message.bytes", ""),
         ("max.message.bytes", "9" * 5_000),
         ("message.timestamp.type", "logappendtime"),
