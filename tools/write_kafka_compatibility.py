@@ -43,7 +43,8 @@ _NOTES = """\
 - While the metadata store is away, what needs it is answered with an error that clients try again.
 - A topic config that has no effect here, such as `min.insync.replicas`, is taken and told again all the same;
   [configuration](configuration.md#topic-configs) says which these are. So is a group config, such as
-  `share.session.timeout.ms`. A name that Kafka does not know is refused with `INVALID_CONFIG`.
+  `share.session.timeout.ms`. A name that Kafka does not know is refused with `INVALID_CONFIG`, and so is
+  `remote.storage.enable=true`: there is no tiered storage in Kafka's sense.
 - There is no authentication and no TLS: bind to an address that only trusted clients reach.
 """
 

@@ -252,7 +252,7 @@ class Topics:
     ) -> dict[str, str]:
         """What a node has as its own default any topic may have as well."""
         least = min(self._least_segment_bytes, int(effective_config({}, self._node_defaults)["segment.bytes"]))
-        return check_config(config, stored, least_segment_bytes=least)
+        return check_config(config, stored, least_segment_bytes=least, node_defaults=self._node_defaults)
 
     async def grow(self, topic: Topic, partition_count: int, *, validate_only: bool = False) -> Topic:
         """Add partitions behind those that there are, and lead them if that is possible now.

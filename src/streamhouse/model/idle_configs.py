@@ -88,7 +88,7 @@ IDLE_CONFIG_KEYS: tuple[ConfigKey, ...] = (
     _flag("preallocate", False, _NO_FILES),
     _flag("remote.log.copy.disable", False, _ALL_IN_OBJECTS),
     _flag("remote.log.delete.on.disable", False, _ALL_IN_OBJECTS),
-    _flag("remote.storage.enable", False, _ALL_IN_OBJECTS),
+    _flag("remote.storage.enable", False, f"{_ALL_IN_OBJECTS}, and cannot be true"),
     _int("segment.index.bytes", 10 * 1024 * 1024, _NO_FILES, low=4),
     _long("segment.jitter.ms", 0, "each partition uploads by its own first record"),
     _flag("unclean.leader.election.enable", False, "only an operator's command gives up what a lost disk had"),

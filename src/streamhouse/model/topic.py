@@ -27,6 +27,7 @@ MAX_PARTITIONS = 10_000
 PARTITIONS_FIXED = "streamhouse.partitions.fixed"
 LEAST_SEGMENT_BYTES = 1024 * 1024
 MAX_SEGMENT_BYTES = 100 * 1024 * 1024
+_LEAST_LAG, _MOST_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
 
 _EFFECTIVE_CONFIG_KEYS = (
     ConfigKey(
@@ -174,6 +175,7 @@ def check_config(
     stored: Mapping[str, str] = MappingProxyType({}),
     *,
     least_segment_bytes: int = LEAST_SEGMENT_BYTES,
+    node_defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """The given overrides, normalised; raises InvalidConfig that names the key. What is `stored` already may stay,
     though it could not be set any more."""
@@ -188,10 +190,23 @@ def check_config(
             checked[name] = key.check(value)
         except InvalidConfig as problem:
             raise InvalidConfig(f"topic config {name}: {problem.message}") from None
-    segment_bytes = checked.get("segment.bytes")
-    if segment_bytes not in (None, stored.get("segment.bytes")) and int(segment_bytes) < least_segment_bytes:
-        raise InvalidConfig(f"topic config segment.bytes: {segment_bytes} is less than {least_segment_bytes}")
+    new = {name: value for name, value in checked.items() if value != stored.get(name)}
+    if "segment.bytes" in new and int(new["segment.bytes"]) < least_segment_bytes:
+        raise InvalidConfig(f"topic config segment.bytes: {new['segment.bytes']} is less than {least_segment_bytes}")
+    if new.get("remote.storage.enable") == "true":
+        raise InvalidConfig(
+            "topic config remote.storage.enable: there is no tiered storage",
+            hint="leave it out: all segments are in the object store",
+        )
+    if new.keys() & {_LEAST_LAG, _MOST_LAG}:
+        _check_lags(effective_config(checked, node_defaults))
     return checked
+
+
+def _check_lags(config: Mapping[str, str]) -> None:
+    least, most = config[_LEAST_LAG], config[_MOST_LAG]
+    if int(least) > int(most):
+        raise InvalidConfig(f"topic config {_LEAST_LAG}: {least} is more than {_MOST_LAG}, which is {most}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

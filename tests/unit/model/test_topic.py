@@ -88,6 +88,7 @@ def test_a_good_value_is_kept_as_it_is(name: str, value: str) -> None:
         ("message.downconversion.enable", "yes"),
         ("message.timestamp.after.max.ms", "-1"),
         ("min.insync.replicas", "0"),
+        ("remote.storage.enable", "true"),
         ("no.such.config", "1"),
         ("x" * 5_000, "1"),
         ("retention.ms", None),
@@ -146,6 +147,26 @@ def test_a_segment_may_stay_as_small_as_it_is_and_not_become_so() -> None:
             check_config(small, stored)
     with pytest.raises(InvalidConfig):
         check_config({"segment.bytes": "1023"}, least_segment_bytes=1)
+
+
+def test_the_least_lag_of_a_compaction_is_not_above_the_most() -> None:
+    least, most = {"min.compaction.lag.ms": "6"}, {"max.compaction.lag.ms": "5"}
+    assert check_config({**least, "max.compaction.lag.ms": "6"})
+    for config, stored, node in (
+        ({**least, **most}, {}, {}),
+        ({**least, **most}, most, {}),
+        ({**least, **most}, least, {}),
+        (least, {}, most),
+        (most, {}, least),
+    ):
+        with pytest.raises(InvalidConfig, match=r"min\.compaction\.lag\.ms: 6 is more than max\.compaction\.lag\.ms"):
+            check_config(config, stored, node_defaults=node)
+
+
+def test_what_a_topic_has_already_it_may_keep_though_it_could_not_be_set() -> None:
+    stored = {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5", "remote.storage.enable": "true"}
+
+    assert check_config({**stored, "segment.ms": "7"}, stored) == {**stored, "segment.ms": "7"}
 
 
 KAFKAS_TOPIC_CONFIGS = """

@@ -67,6 +67,14 @@ def test_a_default_for_all_brokers_holds_for_topics_without_their_own(broker: Br
     assert {name: each.value for name, each in describe(kafka, BROKER, "").items()} == {"log.retention.ms": "5000"}
 
 
+def test_a_topics_config_may_not_contradict_the_brokers(broker: Broker, kafka: Kafka) -> None:
+    alter(kafka, BROKER, "", (SET, "log.cleaner.max.compaction.lag.ms", "5000"))
+
+    refused = alter(kafka, TOPIC, "t", (SET, "min.compaction.lag.ms", "5001"))
+    assert (refused.error_code, "5000" in refused.error_message) == (ErrorCode.INVALID_CONFIG, True)
+    assert alter(kafka, TOPIC, "t", (SET, "min.compaction.lag.ms", "5000")).error_code == 0
+
+
 def test_the_nodes_own_wins_over_that_of_all_and_the_topics_own_over_both(broker: Broker, kafka: Kafka) -> None:
     node_id = node_id_of(broker)
     alter(kafka, BROKER, "", (SET, "log.segment.bytes", "3000000"))
