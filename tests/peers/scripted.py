@@ -65,10 +65,21 @@ class ScriptedPeer:
     found: FoundOffset = FOUND
 
     async def produce(
-        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+        self,
+        partition: TopicPartition,
+        batch: Buffer,
+        *,
+        leader_epoch: int = ANY_EPOCH,
+        is_admitted: bool = False,
+        timeout_ms: int,
     ) -> Produced:
         await self._asked(
-            "produce", partition=partition, batch=bytes(batch), leader_epoch=leader_epoch, timeout_ms=timeout_ms
+            "produce",
+            partition=partition,
+            batch=bytes(batch),
+            leader_epoch=leader_epoch,
+            is_admitted=is_admitted,
+            timeout_ms=timeout_ms,
         )
         return PRODUCED
 

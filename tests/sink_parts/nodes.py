@@ -35,14 +35,16 @@ class Leaders:
     lost_answers: float = 0.0
     sent: int = 0
 
-    async def produce(self, topic: Topic, partition: int, batch: Buffer) -> object:
+    async def produce(self, topic: Topic, partition: int, batch: Buffer, *, is_admitted: bool) -> object:
         if self.chance is not None:
             await SystemClock().sleep_ms(self.chance.choice((0, 0, 1, 3)))
         self.sent += 1
         is_broken = self.breaks_after is not None and self.sent > self.breaks_after
         if is_broken and not (self.stores_last and self.sent == (self.breaks_after or 0) + 1):
             raise Unavailable("the node is dead")
-        produced = await self.node.local.produce(TopicPartition(topic.topic_id, partition), batch, timeout_ms=20_000)
+        produced = await self.node.local.produce(
+            TopicPartition(topic.topic_id, partition), batch, is_admitted=is_admitted, timeout_ms=20_000
+        )
         if is_broken or (self.chance is not None and self.chance.random() < self.lost_answers):
             raise OutcomeUnknown("nobody heard the answer")
         return produced

@@ -22,14 +22,15 @@ async def stage(
     sink_id: str = SINK,
     batch_id: int = 0,
     task: int = 0,
+    at_ms: int = 1_000,
 ) -> StagedObject:
-    """One object: for each topic and partition its batches, each with these values."""
+    """One object: for each topic and partition its batches, each with these values, all of one time."""
     key = staged_object_key(sink_id, batch_id, task, uuid4())
     data = b""
     runs = []
     for (topic, partition), batches in content.items():
         start = len(data)
-        data += b"".join(real(*values) for values in batches)
+        data += b"".join(real(*values, timestamps=(at_ms,) * len(values)) for values in batches)
         count = sum(map(len, batches))
         runs.append(
             StagedRun(topic=topic, partition=partition, start_byte=start, end_byte=len(data), record_count=count)

@@ -79,7 +79,7 @@ class Adopted:
 class Leaders(Protocol):
     """The part of a `Forwarder` that is needed here."""
 
-    async def produce(self, topic: Topic, partition: int, batch: Buffer) -> object: ...
+    async def produce(self, topic: Topic, partition: int, batch: Buffer, *, is_admitted: bool) -> object: ...
 
 
 class Adoption:
@@ -283,7 +283,10 @@ class Adoption:
         async def append_to(topic: Topic, partition: int, its_runs: Sequence[tuple[str, StagedRun]]) -> None:
             async with turn:
                 append = SequencedAppend(
-                    lambda data: self._leaders.produce(topic, partition, data), batch.producer_id, batch.producer_epoch
+                    # What was begun was judged then, and must not be refused half way.
+                    lambda data: self._leaders.produce(topic, partition, data, is_admitted=True),
+                    batch.producer_id,
+                    batch.producer_epoch,
                 )
                 await append.append_all(_in_order(batches, its_runs))
 

@@ -51,7 +51,13 @@ class Forwarder:
         self._clock = clock
 
     async def produce(
-        self, topic: Topic, partition: int, batch: Buffer, *, timeout_ms: int = DEFAULT_TIMEOUT_MS
+        self,
+        topic: Topic,
+        partition: int,
+        batch: Buffer,
+        *,
+        is_admitted: bool = False,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> Produced:
         """Append one batch, wherever its leader is.
 
@@ -61,7 +67,12 @@ class Forwarder:
         is_idempotent = read_header(batch).producer_id >= 0
 
         async def call(peer: Peer, left_ms: int) -> Produced:
-            return await peer.produce(target, batch, timeout_ms=min(left_ms, _ATTEMPT_MS) if is_idempotent else left_ms)
+            return await peer.produce(
+                target,
+                batch,
+                is_admitted=is_admitted,
+                timeout_ms=min(left_ms, _ATTEMPT_MS) if is_idempotent else left_ms,
+            )
 
         return await self._ask_leader(topic, partition, call, timeout_ms, is_repeatable=is_idempotent)
 

@@ -39,11 +39,19 @@ class LocalPeer:
         self._work = work
 
     async def produce(
-        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+        self,
+        partition: TopicPartition,
+        batch: Buffer,
+        *,
+        leader_epoch: int = ANY_EPOCH,
+        is_admitted: bool = False,
+        timeout_ms: int,
     ) -> Produced:
         leader = self._leader(partition)
         _check_epoch(leader, leader_epoch)
-        base_offset, append_time_ms = await produce(self._broker, leader, batch, timeout_ms=timeout_ms)
+        base_offset, append_time_ms = await produce(
+            self._broker, leader, batch, is_admitted=is_admitted, timeout_ms=timeout_ms
+        )
         return Produced(base_offset=base_offset, append_time_ms=append_time_ms, leader_epoch=leader.epoch)
 
     async def fetch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from streamhouse.broker.broker import Broker
+from streamhouse.core.record_rules import RecordRules
 from streamhouse.format.batch import read_header
 from streamhouse.log.budget import ByteBudget
 from streamhouse.log.leader import Acknowledgement, Appended, PartitionLeader
@@ -12,8 +13,11 @@ from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import Fenced, OutcomeUnknown, StreamHouseError, Unavailable
 
 
-async def produce(broker: Broker, leader: PartitionLeader, batch: Buffer, *, timeout_ms: int) -> Appended:
-    """Check a batch, append it, and wait until it is durable.
+async def produce(
+    broker: Broker, leader: PartitionLeader, batch: Buffer, *, is_admitted: bool = False, timeout_ms: int
+) -> Appended:
+    """Check a batch, append it, and wait until it is durable. `is_admitted`: its records were judged before, and are
+    not judged again.
 
     Whatever is raised before the append means that nothing was stored. After it, losing the lease or the disk does not
     take back what may be written already: that is OutcomeUnknown."""
@@ -21,7 +25,8 @@ async def produce(broker: Broker, leader: PartitionLeader, batch: Buffer, *, tim
     await _wait_for_room(leader.buffer, deadline)
     await _wait_for_room(broker.buffer, deadline)
     settled = _Settled()
-    appended = await _append(broker, leader, memoryview(batch), settled, deadline)
+    rules = leader.rules.once_admitted if is_admitted else leader.rules
+    appended = await _append(broker, leader, rules, memoryview(batch), settled, deadline)
     broker.commit_appends()
     try:
         async with asyncio.timeout_at(deadline):
@@ -36,7 +41,12 @@ async def produce(broker: Broker, leader: PartitionLeader, batch: Buffer, *, tim
 
 
 async def _append(
-    broker: Broker, leader: PartitionLeader, batch: memoryview, acknowledgement: Acknowledgement, deadline: float
+    broker: Broker,
+    leader: PartitionLeader,
+    rules: RecordRules,
+    batch: memoryview,
+    acknowledgement: Acknowledgement,
+    deadline: float,
 ) -> Appended:
     """At once, unless it must be looked at first, or comes behind one that is being looked at."""
     admission = broker.admission
@@ -44,7 +54,7 @@ async def _append(
         return broker.produce(leader, batch, acknowledgement)
     try:
         async with asyncio.timeout_at(deadline), admission.turn(leader):
-            (admitted,) = await admission.admit([(leader.rules, batch)])
+            (admitted,) = await admission.admit([(rules, batch)])
             if isinstance(admitted, StreamHouseError):
                 raise admitted
             return leader.append(admitted.batch, admitted.header, acknowledgement)

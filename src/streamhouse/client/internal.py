@@ -49,9 +49,17 @@ class PeerClient:
         self._work = method(_SERVICE, "Work", pb.WorkRequest, pb.WorkResponse)
 
     async def produce(
-        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+        self,
+        partition: TopicPartition,
+        batch: Buffer,
+        *,
+        leader_epoch: int = ANY_EPOCH,
+        is_admitted: bool = False,
+        timeout_ms: int,
     ) -> Produced:
-        request = pb.ProduceRequest(partition=_message(partition), leader_epoch=leader_epoch, batch=bytes(batch))
+        request = pb.ProduceRequest(
+            partition=_message(partition), leader_epoch=leader_epoch, batch=bytes(batch), is_admitted=is_admitted
+        )
         size_bytes = request.ByteSize()
         if size_bytes > self._max_message_bytes:
             raise BatchTooLarge(

@@ -87,9 +87,17 @@ class Peer(Protocol):
     the partition. It never passes a call on to a third node."""
 
     async def produce(
-        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+        self,
+        partition: TopicPartition,
+        batch: Buffer,
+        *,
+        leader_epoch: int = ANY_EPOCH,
+        is_admitted: bool = False,
+        timeout_ms: int,
     ) -> Produced:
-        """Append one batch and wait until it is durable. Of all failures only OutcomeUnknown may have stored it."""
+        """Append one batch and wait until it is durable. Of all failures only OutcomeUnknown may have stored it.
+
+        `is_admitted`, for adoption alone: the topic's rules took its records when they could still be refused."""
 
     async def fetch(
         self,

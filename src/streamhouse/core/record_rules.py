@@ -6,7 +6,7 @@ Most topics ask nothing, and their batches stay closed."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from streamhouse.format import kernel
@@ -64,6 +64,12 @@ class RecordRules:
             codec=_CODECS[config.compression],
             stamps_append_time=config.stamps_append_time,
         )
+
+    @property
+    def once_admitted(self) -> RecordRules:
+        """What is left to ask of a batch whose records were judged before: how it is stored. Neither the time that has
+        passed nor a config that was altered since may refuse it."""
+        return replace(self, needs_key=False, before_max_ms=_INT64_MAX, after_max_ms=_INT64_MAX, validates=False)
 
     @property
     def are_none(self) -> bool:

@@ -14,6 +14,8 @@ from sink_parts.nodes import GARBAGE_GRACE_MS, Adopting, Leaders, adopting
 from sink_parts.staging import SINK, stage
 from streamhouse.broker.adoption import CLAIM_MS, Adoption
 from streamhouse.broker.sink_upkeep import STAGING_GRACES
+from streamhouse.format.batch import iter_headers
+from streamhouse.format.compression import Codec
 from streamhouse.format.object_keys import staged_object_key
 from streamhouse.format.staging import StagedObject, StagedRun, decode_manifest, encode_manifest
 from streamhouse.model.errors import (
@@ -153,6 +155,64 @@ async def test_what_a_topic_does_not_take_is_never_begun() -> None:
         assert await cluster.values(0) == []
         await node.adopt(SINK, 0, await two_tasks(cluster))
         await assert_once(cluster)
+
+
+async def half_stored(cluster: Adopting, *, at_ms: int) -> None:
+    """A batch of which partition 0 has something and partition 1 nothing, left by a node that died."""
+    content = {("orders", 0): SECOND, ("orders", 1): SECOND}
+    staged = await stage(cluster.bench.objects, content, at_ms=at_ms)
+    with pytest.raises(Unavailable):
+        await cluster.node(Leaders(cluster.storing, breaks_after=1)).adopt(SINK, 0, [staged])
+    assert (await cluster.values(0), await cluster.values(1)) == ([b"c0"], [])
+
+
+async def test_what_was_young_enough_when_it_was_begun_is_finished_whenever_that_is() -> None:
+    async with adopting() as cluster:
+        topics, clock = cluster.storing.running.topics, cluster.bench.clock
+        await topics.configure(topics.get("orders"), {"message.timestamp.before.max.ms": "3600000"})
+        await half_stored(cluster, at_ms=clock.now_ms() - 3_590_000)
+
+        clock.jump(CLAIM_MS)
+        await cluster.upkeep(cluster.node()).finish_left_batches()
+
+        assert await cluster.values(0) == await cluster.values(1) == values(SECOND)
+
+
+@pytest.mark.parametrize(
+    ("config", "value"),
+    [
+        ("cleanup.policy", "compact"),
+        ("message.timestamp.before.max.ms", "1800000"),
+        ("message.timestamp.after.max.ms", "1800000"),
+    ],
+)
+async def test_a_topic_that_is_altered_meanwhile_takes_the_rest_of_what_was_begun(config: str, value: str) -> None:
+    async with adopting() as cluster:
+        topics, clock = cluster.storing.running.topics, cluster.bench.clock
+        hour_ms = 3_600_000 if "after" in config else -3_600_000
+        await half_stored(cluster, at_ms=clock.now_ms() + hour_ms)
+
+        await topics.configure(topics.get("orders"), {config: value})
+        clock.jump(CLAIM_MS)
+        await cluster.upkeep(cluster.node()).finish_left_batches()
+
+        assert await cluster.values(0) == await cluster.values(1) == values(SECOND)
+        later = await stage(cluster.bench.objects, {("orders", 0): SECOND}, batch_id=1, at_ms=clock.now_ms() + hour_ms)
+        with pytest.raises(InvalidRecords):
+            await cluster.node().adopt(SINK, 1, [later])
+
+
+async def test_what_was_begun_is_stored_with_the_codec_that_the_topic_has_by_then() -> None:
+    async with adopting() as cluster:
+        running = cluster.storing.running
+        await half_stored(cluster, at_ms=1_000)
+
+        await running.topics.configure(running.topics.get("orders"), {"compression.type": "zstd"})
+        cluster.bench.clock.jump(CLAIM_MS)
+        await cluster.upkeep(cluster.node()).finish_left_batches()
+
+        assert await cluster.values(0) == await cluster.values(1) == values(SECOND)
+        assert {header.codec for _, header in iter_headers(await running.read("orders", 1))} == {Codec.ZSTD}
 
 
 async def test_batches_of_a_sink_follow_one_another() -> None:

@@ -116,6 +116,15 @@ async def test_what_another_leads_is_sent_to_it_over_one_connection() -> None:
     assert (cluster.connects, cluster.local.asked) == (["agent-2:9093"], [])
 
 
+async def test_that_records_were_judged_before_is_told_only_by_who_says_so() -> None:
+    cluster = Cluster("agent-2")
+    other = cluster.agent("agent-2")
+    await cluster.produce(PLAIN)
+    await cluster.produce(PLAIN, is_admitted=True)
+
+    assert [options["is_admitted"] for _, options in other.asked] == [False, True]
+
+
 @pytest.mark.parametrize("partition", [-1, 2])
 async def test_a_partition_that_does_not_exist_is_not_looked_for(partition: int) -> None:
     cluster = Cluster(AGENT)

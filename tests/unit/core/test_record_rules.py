@@ -84,6 +84,22 @@ def test_one_time_that_is_not_allowed_decides_the_kind() -> None:
     assert [refused.position for refused in refusal.value.refused] == [0, 1]
 
 
+def test_what_was_judged_before_is_only_stored_as_the_topic_wants_it() -> None:
+    strict = rules(
+        cleanup_policy="compact",
+        message_timestamp_before_max_ms="100",
+        message_timestamp_after_max_ms="100",
+        streamhouse_validate="true",
+        compression_type="zstd",
+    )
+    keyless = produced((None, 1), (None, NOW_MS + 1_000))
+    admitted = strict.once_admitted.admit(keyless, NOW_MS)
+
+    assert admitted.header.codec == Codec.ZSTD
+    assert decode_records(admitted.batch) == decode_records(keyless)
+    assert rules(cleanup_policy="compact", streamhouse_validate="true").once_admitted.are_none
+
+
 def test_times_of_producers_do_not_count_where_the_broker_stamps() -> None:
     stamped = rules(
         message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="1", message_timestamp_after_max_ms="1"

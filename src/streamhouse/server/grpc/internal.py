@@ -38,7 +38,11 @@ class InternalService:
 
     async def _produce(self, request: pb.ProduceRequest, timeout_ms: int) -> pb.ProduceResponse:
         produced = await self._local.produce(
-            _partition(request.partition), request.batch, leader_epoch=request.leader_epoch, timeout_ms=timeout_ms
+            _partition(request.partition),
+            request.batch,
+            leader_epoch=request.leader_epoch,
+            is_admitted=request.is_admitted,
+            timeout_ms=timeout_ms,
         )
         return pb.ProduceResponse(
             base_offset=produced.base_offset,

@@ -18,14 +18,16 @@ class Partition(_message.Message):
     def __init__(self, topic_id: _Optional[bytes] = ..., number: _Optional[int] = ...) -> None: ...
 
 class ProduceRequest(_message.Message):
-    __slots__ = ("partition", "leader_epoch", "batch")
+    __slots__ = ("partition", "leader_epoch", "batch", "is_admitted")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    IS_ADMITTED_FIELD_NUMBER: _ClassVar[int]
     partition: Partition
     leader_epoch: int
     batch: bytes
-    def __init__(self, partition: _Optional[_Union[Partition, _Mapping]] = ..., leader_epoch: _Optional[int] = ..., batch: _Optional[bytes] = ...) -> None: ...
+    is_admitted: bool
+    def __init__(self, partition: _Optional[_Union[Partition, _Mapping]] = ..., leader_epoch: _Optional[int] = ..., batch: _Optional[bytes] = ..., is_admitted: _Optional[bool] = ...) -> None: ...
 
 class ProduceResponse(_message.Message):
     __slots__ = ("base_offset", "append_time_ms", "leader_epoch")

@@ -17,7 +17,7 @@ from peers.node import StoringNode, storing_node
 from peers.scripted import HUNG_MS, asking, connected, forever, listening
 from services.proxy import Proxy, proxy_before
 from streamhouse.broker.forwarding import Forwarder
-from streamhouse.client.peer import ANY_EPOCH, EARLIEST, LATEST, NewSegment, Peers, Produced
+from streamhouse.client.peer import EARLIEST, LATEST, NewSegment, Peers, Produced
 from streamhouse.format.batch import iter_headers
 from streamhouse.format.records import decode_records
 from streamhouse.model.buffer import Buffer
@@ -25,6 +25,7 @@ from streamhouse.model.errors import (
     BatchTooLarge,
     CorruptBatch,
     InvalidInput,
+    InvalidRecords,
     NotLeader,
     OffsetOutOfRange,
     OutcomeUnknown,
@@ -94,6 +95,18 @@ async def test_a_caller_that_knows_another_epoch_hears_so() -> None:
             await client.produce(node.partition, real(b"a"), leader_epoch=node.leader.epoch - 1, timeout_ms=HUNG_MS)
         with pytest.raises(NotLeader):
             await client.produce(node.partition, real(b"a"), leader_epoch=node.leader.epoch + 1, timeout_ms=HUNG_MS)
+
+
+async def test_records_are_judged_unless_they_were_when_a_sinks_batch_was_begun() -> None:
+    async with storing_node() as node, asking(node.local) as client:
+        compacted = await node.running.create("compacted", cleanup_policy="compact")
+        partition = TopicPartition(compacted.topic_id, 0)
+        with pytest.raises(InvalidRecords):
+            await client.produce(partition, real(b"keyless"), timeout_ms=HUNG_MS)
+        produced = await client.produce(partition, real(b"begun"), is_admitted=True, timeout_ms=HUNG_MS)
+
+        assert produced.base_offset == 0
+        assert values(await node.running.read("compacted")) == [b"begun"]
 
 
 async def test_what_kafkas_door_refuses_is_refused_here_as_well() -> None:
@@ -225,9 +238,11 @@ class AnswerLost:
         self.proxy: Proxy
 
     async def produce(
-        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int = ANY_EPOCH, timeout_ms: int
+        self, partition: TopicPartition, batch: Buffer, *, leader_epoch: int, is_admitted: bool, timeout_ms: int
     ) -> Produced:
-        produced = await self._node.local.produce(partition, batch, leader_epoch=leader_epoch, timeout_ms=timeout_ms)
+        produced = await self._node.local.produce(
+            partition, batch, leader_epoch=leader_epoch, is_admitted=is_admitted, timeout_ms=timeout_ms
+        )
         if self._times:
             self._times -= 1
             self.proxy.cut()
