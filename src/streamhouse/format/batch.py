@@ -144,14 +144,16 @@ def check_produced(buf: memoryview) -> BatchHeader:
     return header
 
 
-def _refusal_of_short(buf: memoryview) -> CorruptBatch | Unsupported:
+def _refusal_of_short(buf: memoryview) -> CorruptBatch | InvalidRecords:
     if len(buf) > _MAGIC_AT and buf[_MAGIC_AT] < MAGIC:
         return _old_magic(buf[_MAGIC_AT])
     return CorruptBatch(f"a record batch of {len(buf)} bytes is smaller than its header")
 
 
-def _old_magic(magic: int) -> Unsupported:
-    return Unsupported(f"message format v{magic} is not supported", hint="use a client that writes record batches (v2)")
+def _old_magic(magic: int) -> InvalidRecords:
+    return InvalidRecords(
+        f"message format v{magic} is not supported", hint="use a client that writes record batches (v2)"
+    )
 
 
 def _damaged() -> CorruptBatch:
@@ -164,6 +166,8 @@ def _refusal(header: BatchHeader, buf: memoryview) -> CorruptBatch | InvalidReco
     attributes, count, size = header.attributes, header.record_count, len(buf)
     if header.magic != MAGIC:
         return _old_magic(header.magic) if header.magic in (0, 1) else CorruptBatch(f"magic {header.magic} is unknown")
+    if _is_followed(header.size_bytes, buf):
+        return InvalidRecords("more than one record batch was sent to a partition", hint="send one in each request")
     if header.size_bytes != size:
         return CorruptBatch(f"a record batch says it has {header.size_bytes} bytes, {size} were sent")
     if crc32c(buf[CRC_START:]) != header.crc:
@@ -181,6 +185,15 @@ def _refusal(header: BatchHeader, buf: memoryview) -> CorruptBatch | InvalidReco
         return InvalidRecords(f"{count} records do not fit in a record batch of {size} bytes")
     producer = f"producer id {header.producer_id}, epoch {header.producer_epoch}, sequence {header.base_sequence}"
     return InvalidRecords(f"{producer} do not go together")
+
+
+def _is_followed(size_bytes: int, buf: memoryview) -> bool:
+    """Whether another whole batch comes behind the first, which has so many bytes."""
+    rest_bytes = len(buf) - size_bytes
+    if size_bytes < HEADER_BYTES or rest_bytes < HEADER_BYTES:
+        return False
+    following = read_header(buf, size_bytes)
+    return following.magic == MAGIC and HEADER_BYTES <= following.size_bytes <= rest_bytes
 
 
 def check_crc(batch: Buffer, header: BatchHeader) -> None:

@@ -57,6 +57,7 @@ def test_every_kind_of_error_but_the_root_has_a_code_of_its_own_meaning(kind: ty
         (errors.StaleProducerEpoch, ErrorCode.INVALID_PRODUCER_EPOCH),
         (errors.StorageUnavailable, ErrorCode.KAFKA_STORAGE_ERROR),
         (refusals.InvalidAcks, ErrorCode.INVALID_REQUIRED_ACKS),
+        (refusals.UnsupportedCompression, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (refusals.UnknownTopicId, ErrorCode.UNKNOWN_TOPIC_ID),
         (refusals.UnknownLeaderEpoch, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],

@@ -9,6 +9,7 @@ from streamhouse.server.kafka.refusals import (
     InvalidReplicationFactor,
     UnknownLeaderEpoch,
     UnknownTopicId,
+    UnsupportedCompression,
     UnsupportedVersion,
 )
 from streamhouse.wire.kafka.codes import ErrorCode
@@ -19,6 +20,7 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
     (InvalidReplicaAssignment, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     (InvalidReplicationFactor, ErrorCode.INVALID_REPLICATION_FACTOR),
     (UnsupportedVersion, ErrorCode.UNSUPPORTED_VERSION),
+    (UnsupportedCompression, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     (UnknownTopicId, ErrorCode.UNKNOWN_TOPIC_ID),
     (UnknownLeaderEpoch, ErrorCode.UNKNOWN_LEADER_EPOCH),
     (errors.InvalidName, ErrorCode.INVALID_TOPIC_EXCEPTION),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamhouse.model.errors import InvalidInput, NotFound, StaleEpoch
+from streamhouse.model.errors import InvalidInput, NotFound, StaleEpoch, Unsupported
 
 
 class InvalidAcks(InvalidInput):
@@ -19,6 +19,10 @@ class InvalidReplicationFactor(InvalidInput):
 
 class UnsupportedVersion(InvalidInput):
     """What is asked for came with a later version of the request."""
+
+
+class UnsupportedCompression(Unsupported):
+    """The codec came with a later version of the request."""
 
 
 class UnknownTopicId(NotFound):

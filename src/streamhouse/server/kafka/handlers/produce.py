@@ -7,6 +7,12 @@ what an idempotent producer sends again gets the first offset. Gaps: transaction
 
 What comes behind a batch that was refused for a reason that passes is refused too (refused_sequences.py).
 
+What was made wrong is refused for good, as in Kafka: no batch or more than one for a partition, a message format before
+v2, fields that do not go together (INVALID_RECORD), zstd before version 7 (UNSUPPORTED_COMPRESSION_TYPE). What may have
+been damaged on its way is answered with CORRUPT_MESSAGE, and clients send it again: a wrong CRC, an unknown magic, a
+length that is not that of the bytes. Of the last, Kafka takes a batch that is cut short for none, and cuts off what is
+too much.
+
 A batch that its topic's rules do not allow (core/record_rules.py) is refused whole, and the first thousand of its bad
 records are named: records without a key on a compacted topic, times beyond message.timestamp.before.max.ms and
 .after.max.ms, which have no limit by default (Kafka's is an hour into the future, by KIP-1030). Where records have to
@@ -26,11 +32,11 @@ from uuid import UUID
 from streamhouse.broker.admission import Look
 from streamhouse.broker.broker import Broker
 from streamhouse.core.record_rules import Admitted, are_cheap
-from streamhouse.format.batch import HEADER_BYTES, BatchHeader, read_header
+from streamhouse.format.batch import HEADER_BYTES, BatchHeader, check_produced, read_header
+from streamhouse.format.compression import Codec
 from streamhouse.log.leader import Appended, PartitionLeader
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import (
-    CorruptBatch,
     InvalidRecords,
     NotLeader,
     OutcomeUnknown,
@@ -39,7 +45,7 @@ from streamhouse.model.errors import (
 )
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import NO_LEADER, find_leader, known_topic, leader_of
-from streamhouse.server.kafka.refusals import InvalidAcks
+from streamhouse.server.kafka.refusals import InvalidAcks, UnsupportedCompression
 from streamhouse.server.kafka.refused_sequences import Place, RefusedSequences
 from streamhouse.server.kafka.reply import Reply, ReplySender
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
@@ -65,6 +71,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 API = APIS[messages.API_KEY]
 _VALID_ACKS = (-1, 0, 1)
+_ZSTD_SINCE = 7
 _TOPIC_IDS_SINCE = 13
 _LARGE_BYTES = 1024 * 1024
 _MAX_BATCHES = 20_000
@@ -84,6 +91,10 @@ class PendingProduce(Reply):
         self._session = session
         self._unsettled = 1
         self.outcomes: list[PartitionOutcome] = []
+
+    @property
+    def version(self) -> int:
+        return self._header.api_version
 
     def expect(self, outcome: PartitionOutcome) -> None:
         self.outcomes.append(outcome)
@@ -125,8 +136,8 @@ class PendingProduce(Reply):
             for topic in self.request.topic_data
         ]
         response = ProduceResponse(responses=responses, node_endpoints=self._other_leaders(responses))
-        version = self._header.api_version
-        return encode_response(self._header.correlation_id, API, version, messages.encode_response(response, version))
+        body = messages.encode_response(response, self.version)
+        return encode_response(self._header.correlation_id, API, self.version, body)
 
     def _other_leaders(self, responses: list[TopicProduceResponse]) -> list[NodeEndpoint]:
         """Where the leaders are that the answers name, so that the client need not ask."""
@@ -319,7 +330,7 @@ def handle_common(session: KafkaSession, buffer: memoryview, start: int, end: in
         return False
     version, correlation_id, acks, timeout_ms, topic, partition, batch_start, batch_end, header = found
     leader = session.broker.topics.leader_by_key(topic, partition, is_id=version >= _TOPIC_IDS_SINCE)
-    if leader is None:
+    if leader is None or (version < _ZSTD_SINCE and header.codec == Codec.ZSTD):
         return False
     produce = CommonProduce(session, version, correlation_id, timeout_ms, topic, partition, header)
     if acks != 0:
@@ -390,6 +401,7 @@ def _read(session: KafkaSession, header: RequestHeader, buffer: memoryview, end:
 
 def _append_all(session: KafkaSession, pending: PendingProduce, *, owned: bool) -> None:
     request = pending.request
+    is_before_zstd = pending.version < _ZSTD_SINCE
     if request.acks != 0:
         session.expect(pending)
     for outcome in pending.outcomes:
@@ -398,7 +410,7 @@ def _append_all(session: KafkaSession, pending: PendingProduce, *, owned: bool) 
                 raise InvalidAcks(f"acks={request.acks} is not -1, 0 or 1")
             if request.transactional_id is not None:
                 raise Unsupported("transactions are not supported")
-            _append(session, outcome, owned=owned)
+            _append(session, outcome, is_before_zstd=is_before_zstd, owned=owned)
         except StreamHouseError as problem:
             outcome.failed(problem)
     pending.settled()
@@ -406,13 +418,16 @@ def _append_all(session: KafkaSession, pending: PendingProduce, *, owned: bool) 
         session.connection.close()
 
 
-def _append(session: KafkaSession, outcome: PartitionOutcome, *, owned: bool) -> None:
+def _append(session: KafkaSession, outcome: PartitionOutcome, *, is_before_zstd: bool, owned: bool) -> None:
     if outcome.not_led is not None:
         raise outcome.not_led
     leader, batch, admitted = outcome.leader, outcome.batch, outcome.admitted
     assert leader is not None
     if not batch:
-        raise CorruptBatch("a partition came without records")
+        raise InvalidRecords("a partition came without records")
+    if is_before_zstd and outcome.header is not None and outcome.header.codec == Codec.ZSTD:
+        check_produced(batch)
+        raise UnsupportedCompression(f"zstd came with version {_ZSTD_SINCE} of the request", hint="use another codec")
     outcome.check_turn()
     if isinstance(admitted, StreamHouseError):
         raise admitted
