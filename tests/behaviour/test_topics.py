@@ -23,6 +23,7 @@ from behaviour.metadata_stores import (
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import AlreadyExists, InvalidInput, InvalidName, NotFound
 from streamhouse.model.names import TopicPartition
+from streamhouse.model.topic import Topic
 
 HOSTILE_NAMES = ["'; DROP TABLE topics; --", '"; DELETE FROM segments; --', "%s $1 :name ?", "<script>", "naïve ✓ 漢字",
                  "\\", "x" * 5000]  # fmt: skip
@@ -66,6 +67,21 @@ async def test_of_many_creators_of_one_name_exactly_one_wins(
     (topic,) = await metadata.list_topics()
     assert topic in outcomes
     assert len(await metadata.load_partitions([TopicPartition(topic.topic_id, number) for number in range(4)])) == 4
+
+
+async def test_of_two_names_that_collide_one_is_made_though_two_ask_at_once(
+    metadata: MetadataStore, other_process: MetadataStore
+) -> None:
+    for number in range(5):
+        names = [f"orders.{number}", f"orders_{number}"]
+        made = await asyncio.gather(
+            *(
+                store.create_topic(name, uuid4(), 1, {})
+                for store, name in zip((metadata, other_process), names, strict=True)
+            ),
+            return_exceptions=True,
+        )
+        assert {type(outcome) for outcome in made} == {Topic, InvalidName}
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_a_topic_lives_from_create_to_delete(terminal: Terminal) -> None:
         (("topic", "create", "wrong", "--config", "no.such.config=1"), "no.such.config"),
         (("topic", "delete", "missing", "--yes"), "missing"),
         (("topic", "alter", "missing", "--config", "retention.ms=1"), "missing"),
+        (("topic", "alter", "any", "--delete-config", "retention.m"), "perhaps retention.ms"),
         (("produce", "missing", "--message", "x"), "no topic 'missing'"),
         (("consume", "missing"), "no topic 'missing'"),
     ],

@@ -148,13 +148,12 @@ class Topics:
         self, name: str, partition_count: int | None, config: Mapping[str, str | None], *, validate_only: bool = False
     ) -> Topic:
         """Create a topic, and lead it if that is possible now; None asks for the default number of partitions."""
-        check_topic_name(name)
+        await self.check_is_new(name)
         count = self._default_partitions if partition_count is None else partition_count
         check_partition_count(count)
         overrides = self._checked(config)
         async with self._changes:
-            if name in self._by_name:
-                raise AlreadyExists(f"topic {name!r} exists already")
+            self._check_is_absent(name)
             if validate_only:
                 self._check_collision(name)
                 return Topic(name=name, topic_id=UUID(int=0), partition_count=count, config=overrides, created_at_ms=0)
@@ -171,6 +170,18 @@ class Topics:
             self._changed()
         await asyncio.gather(self._place(), self._descriptors.created(topic))
         return topic
+
+    async def check_is_new(self, name: str) -> None:
+        """That it is a name and nobody's. What is known here another node may have deleted a moment ago, so the store
+        is asked."""
+        check_topic_name(name)
+        if name in self._by_name:
+            await self.refresh()
+            self._check_is_absent(name)
+
+    def _check_is_absent(self, name: str) -> None:
+        if name in self._by_name:
+            raise AlreadyExists(f"topic {name!r} exists already")
 
     def _check_collision(self, name: str) -> None:
         key = collision_key(name)

@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -50,12 +50,15 @@ def settings_of_agents(settings: Settings, count: int) -> list[Settings]:
     ]
 
 
-def as_environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Settings as variables: unlike flags, they are not shown to everybody who lists processes."""
+def as_environment(
+    settings: Settings, environ: Mapping[str, str], given: Collection[str] = frozenset()
+) -> dict[str, str]:
+    """Settings as variables: unlike flags, they are not shown to everybody who lists processes. What was `given` is one
+    though it is the default: it wins over what is set while nodes run."""
     variables = {name: value for name, value in environ.items() if not name.startswith(VARIABLE_PREFIX)}
     for item in fields(Settings):
         value = getattr(settings, item.name)
-        if value != item.default:
+        if value != item.default or item.name in given:
             variables[variable_name(item.name)] = f"{value}ms" if item.metadata["kind"] is Kind.DURATION else str(value)
     return variables
 
@@ -63,8 +66,9 @@ def as_environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
 class AgentProcess:
     """One agent's process, and the next one when it ends without being asked to."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, given: Collection[str]) -> None:
         self._settings = settings
+        self._given = given
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopping = False
         self.ready_line = ""
@@ -76,7 +80,7 @@ class AgentProcess:
             "-m",
             "streamhouse",
             "agent",
-            env=as_environment(self._settings, os.environ),
+            env=as_environment(self._settings, os.environ, self._given),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             preexec_fn=_end_with_parent,
@@ -115,16 +119,16 @@ class AgentProcess:
         return 0 if exit_code == -signal.SIGTERM else exit_code
 
 
-def run_agents(settings: Settings, count: int, announce: Callable[[str], None]) -> int:
+def run_agents(settings: Settings, given: Collection[str], count: int, announce: Callable[[str], None]) -> int:
     """Run them until SIGTERM or SIGINT; blocking."""
-    return asyncio.run(_run(settings_of_agents(settings, count), announce))
+    return asyncio.run(_run(settings_of_agents(settings, count), given, announce))
 
 
-async def _run(each: list[Settings], announce: Callable[[str], None]) -> int:
+async def _run(each: list[Settings], given: Collection[str], announce: Callable[[str], None]) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    agents = [AgentProcess(settings) for settings in each]
+    agents = [AgentProcess(settings, given) for settings in each]
     tasks = TaskGroup("agents")
     try:
         await asyncio.gather(*(agent.start() for agent in agents))

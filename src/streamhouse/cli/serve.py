@@ -47,7 +47,7 @@ def serve(agents: int, config_file: str | None, **given: str | bool | None) -> i
             raise click.UsageError(f"--agents {agents} and {_NO_AGENT_VARIABLE} contradict each other")
         from streamhouse.cli.agent_processes import run_agents
 
-        return run_agents(settings, agents, announce)
+        return run_agents(settings, effective.given, agents, announce)
     from streamhouse.app.run import serve as serve_node
 
     return serve_node(settings, announce, is_agent=is_agent, given=effective.given)

@@ -161,6 +161,10 @@ def alter(
         raise click.UsageError("nothing to change; give --config NAME=VALUE, --delete-config NAME or --partitions N")
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
+    from streamhouse.model.topic import CONFIG_KEYS, unknown_config
+
+    for misspelt in sorted(set(deleted) - CONFIG_KEYS.keys()):
+        raise unknown_config(misspelt)  # a broker would say nothing: there is nothing to delete
 
     async def work() -> TopicDescription:
         async with Cluster.connect(bootstrap) as cluster:

@@ -15,9 +15,10 @@ from streamhouse.core.segment_roll import largest_segment_bytes
 from streamhouse.format.object_keys import segment_key
 from streamhouse.format.segment import EncodedSegment, encode_segment
 from streamhouse.log.committer import SegmentCommitter
+from streamhouse.log.creating import create_own
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import SegmentCommit, SegmentRow
-from streamhouse.model.errors import AlreadyExists, Fenced, StaleEpoch, Unavailable
+from streamhouse.model.errors import StaleEpoch, Unavailable
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import new_uuid
@@ -184,13 +185,8 @@ class Uploader:
     async def _store(self, leader: PartitionLeader, key: str, encoded: EncodedSegment) -> None:
         for wait_ms in backoff_ms():
             try:
-                await self._objects.create(key, encoded.parts)
+                await create_own(self._objects, key, encoded.parts, partial(self._is_ours, key, encoded))
                 return
-            except AlreadyExists:
-                # Ours, if an earlier try succeeded and its answer was lost: nobody else makes this key.
-                if await self._is_ours(key, encoded):
-                    return
-                raise Fenced(f"object {key} was written by another process") from None
             except Unavailable as problem:
                 if leader.removed:
                     # Without its object the segment must not be registered, also while the lease would still allow it.
@@ -200,12 +196,7 @@ class Uploader:
                 await self._clock.sleep_ms(wait_ms)
 
     async def _is_ours(self, key: str, encoded: EncodedSegment) -> bool:
-        for wait_ms in backoff_ms():
-            try:
-                return crc32c(await self._objects.get(key)) == encoded.checksum
-            except Unavailable:
-                await self._clock.sleep_ms(wait_ms)
-        raise AssertionError("the waits are endless")
+        return crc32c(await self._objects.get(key)) == encoded.checksum
 
     def _commit_of(self, leader: PartitionLeader, encoded: EncodedSegment, key: str) -> SegmentCommit:
         return SegmentCommit(

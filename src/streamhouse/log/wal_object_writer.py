@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 from streamhouse.format.object_keys import wal_object_key
 from streamhouse.format.wal_object import BatchRun, EncodedWalObject, encode_wal_object
+from streamhouse.log.creating import create_own
 from streamhouse.log.wal import WalOwner
 from streamhouse.log.wal_gathering import OwnedRun
 from streamhouse.metadata.wal_objects import WalCommit, WalObjectStore, WalRange
-from streamhouse.model.errors import AlreadyExists, Fenced, Unavailable
+from streamhouse.model.errors import Unavailable
 from streamhouse.objects.store import ObjectStore
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.entropy import new_uuid
@@ -88,13 +90,8 @@ class WalObjectWriter:
             if not sealed.is_wanted:
                 return
             try:
-                await self._objects.create(sealed.key, sealed.encoded.parts)
+                await create_own(self._objects, sealed.key, sealed.encoded.parts, partial(self._is_ours, sealed))
                 return
-            except AlreadyExists:
-                # Ours, if an earlier try succeeded and its answer was lost: nobody else makes this key.
-                if await self._is_ours(sealed):
-                    return
-                raise Fenced(f"object {sealed.key} was written by another process") from None
             except Unavailable as problem:
                 _log.warning("cannot upload %s, trying again: %s", sealed.key, problem)
                 await self._clock.sleep_ms(wait_ms)
@@ -141,12 +138,7 @@ class WalObjectWriter:
     async def _is_ours(self, sealed: SealedObject) -> bool:
         """By size, and by directory and footer, in which the checksums of all ranges are."""
         tail = sealed.encoded.tail
-        for wait_ms in backoff_ms():
-            try:
-                return await self._objects.get_suffix(sealed.key, len(tail)) == (tail, sealed.encoded.size_bytes)
-            except Unavailable:
-                await self._clock.sleep_ms(wait_ms)
-        raise AssertionError("the waits are endless")
+        return await self._objects.get_suffix(sealed.key, len(tail)) == (tail, sealed.encoded.size_bytes)
 
     def _commit_of(self, sealed: SealedObject, runs: Sequence[OwnedRun]) -> WalCommit:
         chosen = set(runs)

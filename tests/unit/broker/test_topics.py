@@ -151,6 +151,14 @@ async def test_a_topic_is_deleted_although_its_configs_have_changed_since_it_was
         await running.create()
 
 
+async def test_what_another_node_deleted_a_moment_ago_can_be_made_again() -> None:
+    async with bench() as shared, shared.engine() as running:
+        gone = await running.create("orders")
+        await shared.metadata.delete_topic(gone.topic_id)
+
+        assert (await running.create("orders")).topic_id != gone.topic_id
+
+
 async def test_what_other_nodes_did_to_topics_is_seen_at_the_next_look() -> None:
     async with bench() as shared, shared.engine() as running:
         kept, gone = await running.create("kept"), await running.create("gone")

@@ -68,3 +68,12 @@ def test_what_a_process_is_given_means_the_same_settings() -> None:
 
     assert load_settings(flags={}, environ=environment).settings == settings
     assert environment["PATH"] == "/bin"
+
+
+def test_what_was_given_is_given_on_though_it_is_the_default() -> None:
+    (settings,) = settings_of_agents(SHARED, 1)
+
+    environment = as_environment(settings, {}, {"retention_ms"})
+
+    assert "retention_ms" in load_settings(flags={}, environ=environment).given
+    assert "retention_ms" not in load_settings(flags={}, environ=as_environment(settings, {})).given

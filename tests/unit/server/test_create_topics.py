@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -118,3 +119,18 @@ def test_a_topic_that_collides_is_not_created_by_naming_it_either(kafka: Kafka) 
     (answer,) = kafka.call(metadata, asked, 12).topics
 
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    "again", [{}, {"replicas": 0}, {"partitions": 0}, {"segment_bytes": "102400"}, {"no_such_config": "1"}], ids=str
+)
+def test_of_a_topic_that_there_is_nothing_else_is_said(kafka: Kafka, check: bool, again: dict[str, Any]) -> None:
+    """Start-up scripts create it each time, and take this answer for a success."""
+    name = f"topic-{uuid4().hex[:8]}"
+    assert create(kafka, new_topic(name)) == [ErrorCode.NONE]
+    assert create(kafka, new_topic(name, **again), check=check) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+def test_a_bad_name_is_told_before_all_else(kafka: Kafka) -> None:
+    assert create(kafka, new_topic("no/name", replicas=0)) == [ErrorCode.INVALID_TOPIC_EXCEPTION]

@@ -14,6 +14,8 @@ from streamhouse.model.errors import AlreadyExists, NotFound
 from streamhouse.model.names import collision_key
 from streamhouse.model.topic import Topic
 
+# Of two that would collide the second waits here until the first is there to be seen.
+_LOCK_COLLIDING = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _COLLIDING = "SELECT name FROM topics WHERE replace(name, '.', '_') = $1 AND name <> $2 ORDER BY name LIMIT 1"
 _SELECT = "SELECT name, topic_id, partition_count, config, created_at FROM topics"
 
@@ -28,7 +30,10 @@ class PostgresTopics:
         check_config_text(config)
 
         async def work(connection: Connection) -> Topic:
-            colliding = await connection.fetchrow(_COLLIDING, collision_key(name), name)
+            key = collision_key(name)
+            if key is not None:
+                await connection.execute(_LOCK_COLLIDING, key)
+            colliding = await connection.fetchrow(_COLLIDING, key, name)
             created = await connection.fetchrow(
                 "INSERT INTO topics (name, topic_id, partition_count, config, created_at)"
                 " VALUES ($1, $2, $3, $4, now_ms()) ON CONFLICT DO NOTHING"

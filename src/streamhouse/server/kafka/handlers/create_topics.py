@@ -42,8 +42,10 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         try:
             if times_named[asked.name] > 1:
                 raise InvalidInput(f"topic {asked.name!r} is named more than once")
+            # Before all the rest: who creates a topic only if there is none asks nothing else of one that there is.
+            await context.broker.topics.check_is_new(asked.name)
             key = collision_key(asked.name)
-            if key is not None and first_of_key[key] != asked.name and context.broker.topics.find(asked.name) is None:
+            if key is not None and first_of_key[key] != asked.name:
                 raise name_collides(asked.name, first_of_key[key])
             topic = await context.broker.topics.create(
                 asked.name,
