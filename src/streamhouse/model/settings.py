@@ -84,7 +84,7 @@ class Settings:
 
     max_message_bytes: int = _setting(Kind.SIZE, 1_048_588, "largest record batch, unless the topic says otherwise")
     max_request_bytes: int = _setting(Kind.SIZE, 100 * MIB, "largest request frame")
-    receive_bytes: int = _setting(Kind.SIZE, 512 * MIB, "budget for requests that are partly received")
+    receive_bytes: int = _setting(Kind.SIZE, 512 * MIB, "budget for requests that are partly received or wait")
     max_connections: int = _setting(Kind.INTEGER, 10_000, "connections accepted at once")
     idle_timeout: int = _setting(Kind.DURATION, 600_000, "close a connection that was silent for this long")
     request_timeout: int = _setting(

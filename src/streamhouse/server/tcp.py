@@ -1,8 +1,8 @@
 """Length-prefixed frames over TCP: what every binary protocol here needs of a socket.
 
 One receive buffer serves the whole loop; a frame that does not fit in it gets memory of its own, which grows with
-what really arrives. Reading stops when a budget is used up and when replies are not taken. Who connects has as long for
-its first request as for any other to arrive."""
+what really arrives. Reading stops when a budget is used up and when replies are not taken. Requests that wait for those
+before them are in the budget too. Who connects has as long for its first request as for any other to arrive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ RECEIVE_BYTES = 256 * 1024
 # Frames of at least this size are received into memory of their own, which the log may keep.
 OWN_MEMORY_BYTES = 128 * 1024
 _FIRST_GROWTH_BYTES = 16 * 1024
-# So much of a frame every connection may hold, also when what may be held together is used up.
+# So much every connection may hold, also when what may be held together is used up: thousands of consumers wait for
+# records, and their requests must not take the place of others.
 _ALWAYS_HELD_BYTES = 16 * 1024
 # Replies up to this size are written at once. Larger ones take turns: so much of each, and so much of all together in
 # one turn of the loop. Small pieces, so that the copying of a catch-up reader's megabytes does not keep others waiting
@@ -41,6 +42,8 @@ _LONG_TURN_BYTES = 2 * 1024 * 1024
 _SHORT_TURNS_FOR_S = 0.05
 _WRITE_HIGH_WATER_BYTES = 256 * 1024
 _WRITE_LOW_WATER_BYTES = 64 * 1024
+# Linux' numbers of the states CLOSE and CLOSE_WAIT.
+_HUNG_UP = (7, 8)
 
 
 class FrameHandler(Protocol):
@@ -176,8 +179,12 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._handler: FrameHandler | None = None
         self._partial = b""
+        self._held_bytes = 0
+        """Of whole requests that are not done with."""
+        self._held_since = 0.0
+        """When the last of them was done, or the first one came."""
         self._counted_bytes = 0
-        """How much of the budget the partial frame has taken."""
+        """How much of the budget all of these have taken."""
         self._own: bytearray | None = None
         self._own_view = memoryview(b"")
         self._own_filled = 0
@@ -236,6 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
         finally:
             self._handler.frames_done()
+            self._count()
 
     def _split(self, buffer: memoryview, filled: int) -> None:
         """Hand over the whole frames in [0, filled) and keep the rest."""
@@ -248,30 +256,35 @@ class Connection(asyncio.BufferedProtocol):
             end = position + SIZE_BYTES + size
             if end > filled:
                 if size >= OWN_MEMORY_BYTES:
-                    self._count_partial(0)
                     self._begin_own(size, buffer[position + SIZE_BYTES : filled])
                     return
                 break
             self._handler.frame(buffer, position + SIZE_BYTES, end, owned=False)
             position = end
         self._partial = bytes(buffer[position:filled])
-        if self._partial or self._counted_bytes:
-            self._count_partial(filled - position)
         if not self._partial:
             self._request_since = None
         elif position or self._request_since is None:
             self._request_since = self._last_active
 
-    def _count_partial(self, size_bytes: int) -> None:
-        budget = self._listener.receive_budget
+    def _count(self) -> None:
+        """Bring the budget up to date with what is held here."""
+        size_bytes = len(self._partial)
+        if self._held_bytes > _ALWAYS_HELD_BYTES:
+            size_bytes += self._held_bytes
+        if self._own is not None:
+            size_bytes += len(self._own)
         change_bytes = size_bytes - self._counted_bytes
+        if not change_bytes:
+            return
+        budget = self._listener.receive_budget
         self._counted_bytes = size_bytes
         if change_bytes < 0:
             budget.give_back(-change_bytes)
-        elif change_bytes:
-            budget.take(change_bytes)
-            if budget.is_full and size_bytes > _ALWAYS_HELD_BYTES and budget.used_bytes > size_bytes:
-                self.pause_until(budget)
+            return
+        budget.take(change_bytes)
+        if budget.is_full and size_bytes > _ALWAYS_HELD_BYTES and budget.used_bytes > size_bytes:
+            self.pause_until(budget)
 
     def _begin_own(self, frame_bytes: int, received: memoryview) -> None:
         self._own_frame_bytes = frame_bytes
@@ -287,7 +300,6 @@ class Connection(asyncio.BufferedProtocol):
         assert self._own is not None
         grown = unfilled(size_bytes)
         grown[: self._own_filled] = self._own_view[: self._own_filled]
-        self._take_receive_budget(size_bytes - len(self._own))
         self._own = grown
         self._own_view = memoryview(grown)
 
@@ -297,26 +309,26 @@ class Connection(asyncio.BufferedProtocol):
         self._own_filled += nbytes
         if self._own_filled == self._own_frame_bytes:
             view = self._own_view
-            self._release_own()
+            self._own = None
+            self._own_view = memoryview(b"")
             self._request_since = None
             self._handler.frame(view, 0, len(view), owned=True)
         elif self._own_filled == len(self._own):
             self._grow_own(min(self._own_frame_bytes, 2 * len(self._own)))
 
-    def _take_receive_budget(self, size_bytes: int) -> None:
-        budget = self._listener.receive_budget
-        budget.take(size_bytes)
-        others_bytes = budget.used_bytes - len(self._own or b"") - size_bytes
-        if budget.is_full and others_bytes > 0:
-            self.pause_until(budget)
-
-    def _release_own(self) -> None:
-        if self._own is not None:
-            self._listener.receive_budget.give_back(len(self._own))
-            self._own = None
-            self._own_view = memoryview(b"")
-
     # --- flow control ---
+
+    def hold(self, size_bytes: int) -> None:
+        """A request that was handed over has to wait. It is in the budget until it is let go, also when the peer has
+        gone: somebody may be at work on it."""
+        if not self._held_bytes:
+            self._held_since = self._loop.time()
+        self._held_bytes += size_bytes
+
+    def let_go(self, size_bytes: int) -> None:
+        self._held_bytes -= size_bytes
+        self._held_since = self._loop.time()
+        self._count()
 
     def pause_until(self, budget: ByteBudget) -> None:
         """Stop reading until a budget has room. Saying it twice is saying it once."""
@@ -353,6 +365,11 @@ class Connection(asyncio.BufferedProtocol):
             _log.info("%s: closing %s: it does not take its replies", listener.name, self.peer)
             self.abort()
             return
+        # Half the time that those have who wait for the room.
+        if self._stands_in_the_way and now - self._held_since > listener.request_timeout_s / 2:
+            _log.info("%s: closing %s: its requests wait, and others need the room", listener.name, self.peer)
+            self.abort()
+            return
         if self._pauses and listener.receive_budget not in self._full_budgets:
             return  # it is we who keep it waiting
         if self._request_since is not None and now - self._request_since > listener.request_timeout_s:
@@ -360,6 +377,12 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
         elif not self.busy and now - self._last_active > listener.idle_timeout_s:
             self.close()
+
+    @property
+    def _stands_in_the_way(self) -> bool:
+        """It has a place in the budget that others wait for, and its requests wait, maybe for days."""
+        is_large = self._counted_bytes > _ALWAYS_HELD_BYTES
+        return self._held_bytes > 0 and is_large and self._listener.receive_budget.is_full
 
     # --- writing ---
 
@@ -449,6 +472,12 @@ class Connection(asyncio.BufferedProtocol):
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def has_hung_up(self) -> bool:
+        """Whether the peer has, also where that is not read because reading is paused."""
+        end = self._transport.get_extra_info("socket") if self._transport is not None else None
+        return end is not None and end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _HUNG_UP
+
     def close(self) -> None:
         """After what was written is sent."""
         if self._outbox:
@@ -469,8 +498,10 @@ class Connection(asyncio.BufferedProtocol):
         self._note_unsent(-self._unsent_bytes)
         self._outbox.clear()
         self._note_taken()
-        self._release_own()
-        self._count_partial(0)
+        self._partial = b""
+        self._own = None
+        self._own_view = memoryview(b"")
+        self._count()
         for budget, has_room in self._full_budgets.items():
             budget.forget(has_room)
         if self._handler is not None:

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from log_parts.batches import real, sent
 from log_parts.kafka import Kafka, fetch_request, produce_request
 from node.wait import eventually
-from streamhouse.format.records import decode_records
+from streamhouse.format.records import Record, decode_records, encode_records
 from streamhouse.server.kafka import listener
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
@@ -177,14 +178,70 @@ def test_bytes_behind_a_bad_frame_are_not_looked_at(broker: Broker, topic: str, 
 
 @pytest.mark.parametrize("is_queued", [False, True])
 def test_a_large_request_without_records_is_refused(kafka: Kafka, topic: str, is_queued: bool) -> None:
-    """Also behind a request that waits, which is answered first."""
-    stream = kafka.encode(fetch, fetch_request(topic, 0, max_wait_ms=50), 12) if is_queued else b""
+    """At once, also behind a request that waits: until its turn it would be kept."""
+    stream = kafka.encode(fetch, fetch_request(topic, 0, max_wait_ms=HOUR_MS), 12) if is_queued else b""
     groups = describe_groups.DescribeGroupsRequest(groups=["g" * 1000] * 5000)
     kafka.socket.sendall(stream + kafka.encode(describe_groups, groups, 5))
 
-    if is_queued:
-        assert kafka.receive().responses[0].partitions[0].error_code == ErrorCode.NONE
     assert kafka.is_closed_by_broker()
+
+
+def received_bytes(broker: Broker) -> int:
+    """As the metrics have it."""
+    return broker.node.kafka.traffic.receive_budget.used_bytes
+
+
+def queued_bytes(broker: Broker) -> int:
+    return sum(session._queued_bytes for session in list(broker.node.kafka._sessions.values()))
+
+
+def test_what_waits_behind_a_long_poll_is_in_the_budget_until_its_client_goes(broker: Broker, topic: str) -> None:
+    size = 3 * 2**20
+    with Kafka(broker.bootstrap) as kafka:
+        kafka.send(fetch, fetch_request(topic, 0, max_wait_ms=2**31 - 1), 12)
+        eventually(lambda: tasks_of(broker) > 0, "the fetch waits")
+        kafka.send(produce, produce_request(topic, sent(size)), 9)
+        eventually(lambda: queued_bytes(broker) > size, "it waits")
+        assert size < received_bytes(broker) < size + 1_000
+
+    eventually(lambda: received_bytes(broker) == 0, "the budget is whole again")
+
+
+def test_large_requests_under_way_are_in_the_budget_too(broker: Broker, kafka: Kafka, topic: str) -> None:
+    """The poll itself, of which a connection may have one."""
+    request = msgspec.structs.replace(fetch_request(topic, 0, max_wait_ms=HOUR_MS), rack_id="r" * 30_000)
+    kafka.send(fetch, request, 12)
+
+    eventually(lambda: received_bytes(broker) > 30_000, "the poll is counted")
+    with Kafka(broker.bootstrap) as other:
+        other.produce_values(topic, b"news")
+    kafka.receive()
+    eventually(lambda: received_bytes(broker) == 0, "the budget is whole again")
+
+
+def test_a_decent_pipeline_gets_on_beside_large_requests_behind_long_polls() -> None:
+    """Five of 1 MiB in flight, of which each has to be looked at in a thread; others have used up nearly everything."""
+    with (
+        Broker(receive_bytes=32 * 2**20, max_request_bytes=32 * 2**20) as broker,
+        Kafka(broker.bootstrap) as greedy,
+        Kafka(broker.bootstrap) as decent,
+    ):
+        broker.create_topic("empty")
+        broker.create_topic("compacted", config={"cleanup.policy": "compact"})
+        greedy.send(fetch, fetch_request("empty", 0, max_wait_ms=HOUR_MS), 12)
+        eventually(lambda: tasks_of(broker) > 0, "the fetch waits")
+        greedy.send(produce, produce_request("empty", sent(28 * 2**20)), 9)
+        eventually(lambda: queued_bytes(broker) > 28 * 2**20, "it waits")
+        assert received_bytes(broker) > 28 * 2**20
+
+        batch = encode_records([Record(0, 1_000, b"key", bytes(2**20 - 1_000))])
+        stream = [decent.encode(produce, produce_request("compacted", batch), 9) for _ in range(20)]
+        sender = threading.Thread(target=decent.socket.sendall, args=(b"".join(stream),))
+        sender.start()
+        offsets = [decent.receive().responses[0].partition_responses[0].base_offset for _ in stream]
+        sender.join()
+
+    assert offsets == list(range(20))
 
 
 def test_a_full_buffer_holds_producers_back_and_lets_them_go_on() -> None:

@@ -342,6 +342,79 @@ async def test_frames_that_fill_the_receive_budget_by_themselves_still_arrive_or
         assert played.handler.frames or not played.transport.is_open, "it waits for ever"
 
 
+async def test_a_request_that_waits_is_in_the_budget_until_it_is_let_go_also_when_its_client_has_gone() -> None:
+    """Never twice, and never not at all: others that wait would be let in when it goes from the one to the other."""
+    size = 2**20
+    used: list[int] = []
+
+    def keep(handler: Recorder, content: bytes) -> None:
+        used.append(handler.connection._listener.receive_budget.used_bytes)
+        handler.connection.hold(len(content))
+
+    listener = make_listener(keep)
+    played = Played(listener)
+    played.receive(frame(b"x" * size))
+    assert used == [size]
+    assert listener.receive_budget.used_bytes == size
+    played.connection.connection_lost(None)
+    assert listener.receive_budget.used_bytes == size
+    played.connection.let_go(size)
+
+    assert listener.receive_budget.used_bytes == 0
+
+
+async def test_small_requests_that_wait_take_nobodys_place() -> None:
+    """Thousands of consumers poll for long."""
+    listener = make_listener(
+        lambda handler, content: handler.connection.hold(len(content)), receive_budget=ByteBudget(2**20)
+    )
+    for _ in range(200):
+        Played(listener).receive(frame(b"x" * 10_000))
+
+    assert listener.receive_budget.used_bytes == 0
+
+
+async def test_who_holds_requests_that_wait_gives_way_when_others_need_the_room_and_not_before() -> None:
+    """A poll may last for days; while there is room, so may what was sent behind it."""
+    listener = make_listener(
+        lambda handler, content: handler.connection.hold(len(content)), receive_budget=ByteBudget(4 * 2**20)
+    )
+    greedy, small = Played(listener), Played(listener)
+    greedy.receive(frame(b"x" * 3 * 2**20))
+    small.receive(frame(b"x" * 1_000))
+    for played in (greedy, small):
+        played.connection.busy = True
+        played.wait(1_000)
+        assert played.transport.is_open
+    decent = Played(listener)
+    decent.receive(frame(b"x" * 2 * 2**20)[:-1])
+    assert not decent.transport.is_reading
+    for played in (greedy, small):
+        played.wait(1)
+    assert greedy.transport.was_aborted
+    assert small.transport.is_open
+    greedy.connection.connection_lost(None)
+    greedy.connection.let_go(3 * 2**20)
+    decent.receive(b"x")
+
+    assert [len(content) for content in decent.handler.frames] == [2 * 2**20]
+
+
+async def test_who_gets_on_with_its_requests_does_not_have_to_give_way() -> None:
+    listener = make_listener(lambda handler, content: handler.connection.hold(len(content)))
+    pipelining = Played(listener)
+    for _ in range(5):
+        pipelining.receive(frame(b"x" * 2**20))
+    listener.receive_budget.take(listener.receive_budget.limit_bytes)
+    for _ in range(4):
+        pipelining.wait(14)
+        pipelining.connection.let_go(2**20)
+    assert pipelining.transport.is_open
+    pipelining.wait(31)
+
+    assert pipelining.transport.was_aborted
+
+
 # --- pausing ---
 
 

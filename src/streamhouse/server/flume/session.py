@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from streamhouse.log.leader import PartitionLeader
@@ -111,6 +112,8 @@ class FlumeSession:
         self._is_gone = True
         self._forget(self.connection)
         self._queue.clear()
+        self.connection.let_go(self._queued_bytes)
+        self._queued_bytes = 0
         self._unanswered = 0
         self._note_answered()
         if not self._is_working and self._memberships:
@@ -131,6 +134,7 @@ class FlumeSession:
         else:
             self._queue.append(item)
         self._queued_bytes += item.size_bytes
+        self.connection.hold(item.size_bytes)
         if not self._is_working:
             self._is_working = True
             self.connection.busy = True
@@ -150,12 +154,8 @@ class FlumeSession:
                     await self._work_off_produces()
                 else:
                     self._queue.popleft()
-                    self._dequeued(item.size_bytes)
-                    await self._until_all_answered()
-                    # Replies may be large: one who takes none gets no second one.
-                    await self.connection.until_taken()
-                    payload = await item.api.answer(self._door, item.request)
-                    self.connection.write([encode_response(item.request_id, payload)])
+                    with self._dequeued(item.size_bytes):
+                        await self._answer(item)
         except Exception:
             _log.exception("closing %s after an unexpected error", self.connection.peer)
             self.connection.abort()
@@ -165,24 +165,37 @@ class FlumeSession:
         if not self.connection.is_open:
             await self._memberships.leave_all()
 
+    async def _answer(self, call: _Call) -> None:
+        await self._until_all_answered()
+        # Replies may be large: one who takes none gets no second one.
+        await self.connection.until_taken()
+        payload = await call.api.answer(self._door, call.request)
+        self.connection.write([encode_response(call.request_id, payload)])
+
     async def _work_off_produces(self) -> None:
         """All that are next in the queue together: what is for other nodes goes there in few calls."""
         produces: list[ProduceFrame] = []
         while self._queue and isinstance(item := self._queue[0], ProduceFrame):
             produces.append(item)
             self._queue.popleft()
-        self._dequeued(sum(produce.size_bytes for produce in produces))
-        self._unanswered += len(produces)
-        elsewhere = [produce for produce in produces if not self._producing.take(produce)]
-        elsewhere += self._producing.append()
-        if elsewhere:
-            await self._producing.forward(elsewhere)
+        with self._dequeued(sum(produce.size_bytes for produce in produces)):
+            self._unanswered += len(produces)
+            elsewhere = [produce for produce in produces if not self._producing.take(produce)]
+            elsewhere += self._producing.append()
+            if elsewhere:
+                await self._producing.forward(elsewhere)
 
-    def _dequeued(self, size_bytes: int) -> None:
+    @contextmanager
+    def _dequeued(self, size_bytes: int) -> Iterator[None]:
+        """Its memory is in use while it is worked on."""
         self._queued_bytes -= size_bytes
         if self._queue_is_full and not self._queue:
             self._queue_is_full = False
             self.connection.resume()
+        try:
+            yield
+        finally:
+            self.connection.let_go(size_bytes)
 
     async def _until_all_answered(self) -> None:
         if self._unanswered:

@@ -46,7 +46,7 @@ class KafkaSession:
         self._loop = asyncio.get_running_loop()
         self._replies: deque[Reply] = deque()
         self._sending = False
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._working = False
         self._poll: asyncio.Task[list[Buffer]] | None = None
@@ -67,25 +67,31 @@ class KafkaSession:
 
     def frame(self, buffer: memoryview, start: int, end: int, *, owned: bool) -> None:
         if self._working:
-            self._enqueue(bytes(buffer[start:end]))
+            if end - start > _MAX_CONTROL_BYTES:
+                _check_size(decode_request_header(buffer, start, end), end - start)  # until its turn it would be kept
+            self._enqueue(buffer[start:end], owned=owned)
             return
         if produce.handle_common(self, buffer, start, end, owned=owned):
             return
         header = decode_request_header(buffer, start, end)
         if header.api is produce.API:
             if not produce.handle(self, header, buffer, end, owned=owned):
-                self._enqueue(bytes(buffer[start:end]))
+                self._enqueue(buffer[start:end], owned=owned)
             return
         _check_size(header, end - start)
         if self._replies or not self._answer_now(header, buffer, end):
-            self._enqueue(bytes(buffer[start:end]))
+            self._enqueue(buffer[start:end], owned=owned)
 
     def frames_done(self) -> None:
         self._received_s = 0.0
         self.broker.commit_appends()
 
     def time_passes(self) -> None:
-        """Answer the produces whose time is up. Looked at in turns for all, so that no produce needs a timer."""
+        """Answer the produces whose time is up. Looked at in turns for all, so that no produce needs a timer.
+
+        Who polls and is not read from could go unnoticed, and would leave what it has sent behind for days."""
+        if self._queue_full and self._poll is not None and self.connection.has_hung_up:
+            self.connection.abort()
         now_s = stopwatch_s()
         for reply in self._replies:
             waited_s = now_s - reply.received_s
@@ -97,6 +103,8 @@ class KafkaSession:
     def disconnected(self) -> None:
         self._forget(self.connection)
         self._queue.clear()
+        self.connection.let_go(self._queued_bytes)
+        self._queued_bytes = 0
         self._replies.clear()
         self._note_answered()
         if self._poll is not None:
@@ -109,9 +117,10 @@ class KafkaSession:
         self.connection.write(buffers)
         return True
 
-    def _enqueue(self, request: bytes) -> None:
-        self._queue.append(request)
+    def _enqueue(self, request: memoryview, *, owned: bool) -> None:
+        self._queue.append(request if owned else memoryview(bytes(request)))
         self._queued_bytes += len(request)
+        self.connection.hold(len(request))
         if not self._working:
             self._working = True
             self.connection.busy = True
@@ -128,21 +137,17 @@ class KafkaSession:
         if self._queue_full and not self._queue:
             self._queue_full = False
             self.connection.resume()
-        return memoryview(request)
+        return request
 
     async def _work(self) -> None:
         """Answer what is queued, one request after the other."""
         try:
             while self._queue and self.connection.is_open:
                 request = self._dequeue()
-                header = decode_request_header(request, 0, len(request))
-                if header.api is produce.API:
-                    await produce.handle_in_turn(self, header, request, len(request))
-                    self.frames_done()
-                    continue
-                await self._until_all_answered()
-                _check_size(header, len(request))
-                self.connection.write(await self._answer(header, request))
+                try:
+                    await self._serve(request)
+                finally:
+                    self.connection.let_go(len(request))
         except MalformedRequest as problem:
             _log.info("closing %s: %s", self.connection.peer, problem)
             self.connection.abort()
@@ -152,6 +157,15 @@ class KafkaSession:
         finally:
             self._working = False
             self.connection.busy = False
+
+    async def _serve(self, request: memoryview) -> None:
+        header = decode_request_header(request, 0, len(request))
+        if header.api is produce.API:
+            await produce.handle_in_turn(self, header, request, len(request))
+            self.frames_done()
+            return
+        await self._until_all_answered()
+        self.connection.write(await self._answer(header, request))
 
     async def _answer(self, header: RequestHeader, request: memoryview) -> list[Buffer]:
         """A fetch waits for records to come, but not for a client that has gone; what changes things is finished."""
@@ -229,6 +243,5 @@ class KafkaSession:
 
 
 def _check_size(header: RequestHeader, size_bytes: int) -> None:
-    """Of a request that is not a produce."""
-    if size_bytes > _MAX_CONTROL_BYTES:
+    if size_bytes > _MAX_CONTROL_BYTES and header.api is not produce.API:
         raise MalformedRequest(f"a request of {size_bytes} bytes is too large for API {header.api_key}")

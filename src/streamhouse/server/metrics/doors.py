@@ -95,7 +95,7 @@ def connection_families(node: NodeMeasures) -> Iterator[Family]:
     yield by_label(
         "gauge",
         "streamhouse_receive_bytes",
-        "Requests that are partly received.",
+        "Requests that are partly received, or wait for others before them.",
         "listener",
         {name: listener.receive_budget.used_bytes for name, listener in listeners.items()},
     )
