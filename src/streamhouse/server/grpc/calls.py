@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from streamhouse.model.errors import MalformedRequest, StreamHouseError
 from streamhouse.server.grpc.errors import abort
+from streamhouse.server.grpc.messages_in_time import LateMessage
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ def serialize(response: Message) -> bytes:
 async def end_with(context: Context, problem: Exception) -> NoReturn:
     """The status that tells a caller what went wrong. What nobody foresaw is for the log and not for callers."""
     if isinstance(problem, TimeoutError):
-        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the deadline has passed")
+        said = str(problem) if isinstance(problem, LateMessage) else "the deadline has passed"
+        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, said)
     if isinstance(problem, StreamHouseError):
         await abort(context, problem)
     _log.error("a gRPC call failed", exc_info=problem)

@@ -13,7 +13,7 @@ import grpc
 from streamhouse.client.address import Address
 from streamhouse.model.errors import Unavailable
 from streamhouse.model.settings import Settings
-from streamhouse.server.grpc.first_message import FirstMessageInTime
+from streamhouse.server.grpc.messages_in_time import MessagesInTime
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Of a message, unless batches may be larger by the node's own settings."""
@@ -33,6 +33,11 @@ def message_limit_bytes(settings: Settings) -> int:
     """The largest message that is taken: a batch of any topic that does not go beyond the node's settings has room."""
     largest_bytes = max(MAX_MESSAGE_BYTES, settings.max_message_bytes)
     return min(largest_bytes, settings.max_request_bytes) + ENVELOPE_BYTES
+
+
+def message_room(settings: Settings) -> int:
+    """How many of the largest messages the node may be receiving."""
+    return max(1, settings.receive_bytes // message_limit_bytes(settings))
 
 
 class GrpcListener:
@@ -55,7 +60,11 @@ class GrpcListener:
         settings = self._settings
         server = grpc.aio.server(
             maximum_concurrent_rpcs=self._max_calls,
-            interceptors=(FirstMessageInTime(settings.request_timeout),),
+            interceptors=(
+                MessagesInTime(
+                    first_ms=settings.request_timeout, next_ms=settings.idle_timeout, room=message_room(settings)
+                ),
+            ),
             options=(
                 # Two nodes on one port must be an error, and not each get half of the connections.
                 ("grpc.so_reuseport", 0),

@@ -17,7 +17,7 @@ from log_parts.waiting import until
 from peers.scripted import HUNG_MS, PARTITION, ScriptedPeer, connected, forever, listening
 from streamhouse.model.errors import OutcomeUnknown, StreamHouseError, Unavailable
 from streamhouse.model.settings import Settings
-from streamhouse.server.grpc import calls
+from streamhouse.server.grpc import calls, messages_in_time
 from streamhouse.server.grpc.internal import SERVICE, InternalService
 from streamhouse.server.grpc.listener import GrpcListener, message_limit_bytes
 from streamhouse.wire.grpc import internal_pb2 as pb
@@ -156,6 +156,22 @@ async def test_a_first_message_that_does_not_come_in_time_ends_its_call() -> Non
     async with listening(ScriptedPeer(), request_timeout=200) as port, channel_to(port) as channel:
         silent = channel.stream_unary(f"/{SERVICE}/Flush")(timeout=HUNG_MS / 1000)
         assert await finishes(silent.code(), "the silent call ends") is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_first_messages_beyond_what_there_is_memory_for_have_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They keep nobody waiting, large or small."""
+    monkeypatch.setattr(messages_in_time, "CROWDED_S", 0.2)
+    limits = {"max_request_bytes": 2**21, "receive_bytes": 3 * 2**20, "request_timeout": HUNG_MS}
+    async with listening(ScriptedPeer(), **limits) as port, connected(port) as client, channel_to(port) as channel:
+        silent = [channel.stream_unary(f"/{SERVICE}/Flush")(timeout=HUNG_MS / 1000) for _ in range(5)]
+        ended = [asyncio.ensure_future(call.code()) for call in silent]
+        await until(lambda: sum(end.done() for end in ended) == 4, "all but one have ended")
+
+        assert {end.result() for end in ended if end.done()} == {grpc.StatusCode.DEADLINE_EXCEEDED}
+        assert await client.flush(PARTITION, timeout_ms=HUNG_MS) == 12
+        assert not all(end.done() for end in ended)
+        for call in silent:
+            call.cancel()
 
 
 # --- how much is taken ---

@@ -80,6 +80,53 @@ async def test_streams_beyond_the_limit_are_refused_until_others_end() -> None:
         assert pb.Topic.FromString(await echo_of(channel, "d").read()).name == "d"
 
 
+async def test_streams_of_requests_beyond_what_there_is_memory_for_are_refused() -> None:
+    """2 MiB are the largest message here, and 3 MiB what may be received."""
+    with Broker(grpc=True, max_request_bytes=2**21, receive_bytes=3 * 2**20) as broker:
+        async with connected(broker.grpc_address) as api:
+            await api.create_topic("t")
+            streams = [api.converse("Records.ProduceStream") for _ in range(4)]
+            for stream in streams:
+                await stream.write(pb.ProduceStreamRequest(topic="t"))
+                await stream.read()
+
+            assert await refusal_of(api.converse("Records.ProduceStream")) == ("UNAVAILABLE", "unavailable")
+            await api.produce("t", [b"other calls are taken"])
+            await streams[0].done_writing()
+            assert await _ending(streams[0]) == "OK"
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_a_stream_of_requests_that_is_silent_for_long_ends_and_says_why(has_begun: bool) -> None:
+    """Half of a message may have been sent of which the other half never comes."""
+    limit = {"idle_timeout": 500} if has_begun else {"request_timeout": 500}
+    with Broker(grpc=True, **limit) as broker:
+        async with connected(broker.grpc_address) as api:
+            await api.create_topic("t")
+            stream = api.converse("Records.ProduceStream")
+            if has_begun:
+                await stream.write(pb.ProduceStreamRequest(topic="t"))
+                await stream.read()
+
+            assert await finishes(stream.code(), "the silent stream ends") is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert ("open another" if has_begun else "first message") in await stream.details()
+
+
+async def test_streams_that_only_answer_may_be_silent_for_as_long_as_they_want() -> None:
+    with Broker(grpc=True, idle_timeout=300) as broker:
+        async with connected(broker.grpc_address) as api:
+            await api.create_topic("t")
+            reading = api.listen("Records.Consume", pb.ConsumeRequest(topic="t"))
+            await reading.initial_metadata()
+            silent = api.converse("Records.ProduceStream")
+            await silent.write(pb.ProduceStreamRequest(topic="t"))
+            await silent.read()
+            await finishes(silent.code(), "the silent stream ends")
+            await api.produce("t", [b"late"])
+
+            assert (await reading.read()).records[0].value == b"late"
+
+
 async def test_open_streams_end_when_the_node_stops_and_new_ones_are_refused() -> None:
     streams = Streams()
     async with echoing(streams) as channel:

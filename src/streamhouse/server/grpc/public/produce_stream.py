@@ -17,6 +17,7 @@ from streamhouse.model.errors import InvalidInput, StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.server.grpc.messages_in_time import LateMessage
 from streamhouse.server.grpc.public.appending import Outcomes, append_rows, new_records, read_request
 from streamhouse.server.grpc.public.messages import error_message
 from streamhouse.server.grpc.public.streams import Answers
@@ -114,7 +115,7 @@ class ProduceStream:
                 if not topic:
                     raise InvalidInput("the first request of a stream has to name its topic")
                 await self._inbox.put(_Request(number, topic, rows, raw))
-        except StreamHouseError as problem:
+        except (StreamHouseError, LateMessage) as problem:
             await self._inbox.end(problem)
         else:
             await self._inbox.end()

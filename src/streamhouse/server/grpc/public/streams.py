@@ -27,6 +27,11 @@ MAX_STREAMS = 500
 """Half of the calls that the port takes, so that open streams never keep out the calls between nodes."""
 
 
+CONVERSATIONS_FOR_ROOM = 4
+"""Streams of requests, for each of the largest messages that there is room for: each may have sent half of one, and few
+ever do."""
+
+
 class Answers(Generic[Response]):
     """The client's end of a stream. What is sent waits until the client has taken enough of what was sent before."""
 
@@ -42,8 +47,11 @@ class Answers(Generic[Response]):
 
 
 class Streams:
-    def __init__(self, max_streams: int = MAX_STREAMS) -> None:
+    def __init__(self, max_streams: int = MAX_STREAMS, *, max_conversations: int = MAX_STREAMS) -> None:
+        """`max_conversations`: of the streams, those whose clients send more than one message."""
         self._max_streams = max_streams
+        self._max_conversations = max_conversations
+        self._conversations = 0
         self._deadlines: set[asyncio.Timeout] = set()
         self._is_stopping = False
 
@@ -74,7 +82,8 @@ class Streams:
                 yield read(raw)
 
         async def converse(messages: AsyncIterator[bytes], answers: Answers[Response]) -> None:
-            await handle(requests(messages), answers)
+            with self._conversing():
+                await handle(requests(messages), answers)
 
         return self._method(converse)
 
@@ -108,6 +117,19 @@ class Streams:
             raise Unavailable(
                 f"this node has {self._max_streams} streams open, which is all that it takes", hint="try another node"
             )
+
+    @contextmanager
+    def _conversing(self) -> Iterator[None]:
+        if self._conversations >= self._max_conversations:
+            raise Unavailable(
+                f"this node has {self._conversations} streams of requests open, which is all that it takes",
+                hint="try another node, or give this one more receive_bytes",
+            )
+        self._conversations += 1
+        try:
+            yield
+        finally:
+            self._conversations -= 1
 
     @contextmanager
     def _counted(self, deadline: asyncio.Timeout) -> Iterator[None]:
