@@ -62,6 +62,21 @@ async def test_a_transfer_begins_pending(metadata: MetadataStore) -> None:
     assert await metadata.list_transfers(THIRD) == []
 
 
+async def test_a_transfer_says_how_long_it_may_still_take(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    (partition,) = await make_topic(metadata)
+    lease = await acquire(metadata, partition)
+    transfer = await begin_transfer(metadata, lease)
+    begun_ms = transfer.left_ms
+    await metadata_kind.pass_time(1_000)
+    (found,) = await metadata.list_transfers(OTHER)
+    assert 0 < found.left_ms <= begun_ms - 1_000
+    await metadata.reject_transfers(OTHER, [transfer.transfer_id], "no")
+    (over,) = await metadata.list_transfers()
+    assert over.left_ms == 0
+
+
 async def test_a_completed_transfer_moves_the_lease_at_once_to_the_next_epoch(
     metadata: MetadataStore, metadata_kind: MetadataStoreKind
 ) -> None:

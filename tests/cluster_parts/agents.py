@@ -66,7 +66,7 @@ class Partitions:
         await self._store.begin_epochs(self._agent_id, starts)
         self.leases |= {lease.partition: lease for lease in leases}
 
-    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> Mapping[TopicPartition, str]:
+    async def hand_over(self, transfers: Sequence[Transfer], looked_up_at_ms: int) -> Mapping[TopicPartition, str]:
         self.tries += 1
         if self.problem:
             return {transfer.partition: self.problem for transfer in transfers}

@@ -23,7 +23,14 @@ from streamhouse.core.placement.assignment import Assignment, Candidate
 from streamhouse.core.placement.liveness import next_expiry_ms
 from streamhouse.core.placement.rebalance import plan
 from streamhouse.core.placement.store_access import StoreAccess, StorePlacement
-from streamhouse.metadata.cluster import AgentRow, Change, Placement, ShardPlacement, TransferStore
+from streamhouse.metadata.cluster import (
+    ALL_TRANSFERS,
+    AgentRow,
+    Change,
+    Placement,
+    ShardPlacement,
+    TransferStore,
+)
 from streamhouse.model.errors import StreamHouseError, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
@@ -180,7 +187,7 @@ class Assigner:
         """Transfers that an earlier process of this agent left, or this one leaves, would be taken for ours or for
         those of the next."""
         if self._membership is not None:
-            under_way = await self._transfers.list_transfers(self._agent_id)
+            under_way = await self._transfers.list_transfers(self._agent_id, ALL_TRANSFERS)
             await self._transfers.reject_transfers(
                 self._agent_id, [transfer.transfer_id for transfer in under_way], reason
             )

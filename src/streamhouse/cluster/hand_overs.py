@@ -11,7 +11,7 @@ from uuid import UUID
 
 from streamhouse.core.placement.attempts import Attempts, Failing
 from streamhouse.core.placement.transfer import TransferState
-from streamhouse.metadata.cluster import Transfer, TransferStore
+from streamhouse.metadata.cluster import ALL_TRANSFERS, Transfer, TransferStore
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
@@ -30,8 +30,8 @@ class PartitionHost(Protocol):
 
     async def lead(self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int]) -> None: ...
 
-    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> Mapping[TopicPartition, str]:
-        """Why, for those that are still led here."""
+    async def hand_over(self, transfers: Sequence[Transfer], looked_up_at_ms: int) -> Mapping[TopicPartition, str]:
+        """Within the time that each had left when it was looked up. Why, for those that are still led here."""
 
     async def let_go(self, partitions: Collection[TopicPartition]) -> None:
         """Give up what cannot be made durable here, as it is."""
@@ -76,7 +76,8 @@ class HandOvers:
 
     async def move(self, *, takes_part: bool) -> None:
         """Answer those that come to us, with yes if this agent `takes_part`; carry out those that were accepted."""
-        under_way = await self._store.list_transfers(self._agent_id)
+        looked_up_at_ms = self._clock.monotonic_ms()
+        under_way = await self._store.list_transfers(self._agent_id, ALL_TRANSFERS)
         self._note_overdue({transfer.transfer_id for transfer in under_way})
         incoming = [
             transfer
@@ -95,10 +96,10 @@ class HandOvers:
             if transfer.from_agent_id == self._agent_id and transfer.state is TransferState.ACCEPTED
         ]
         if accepted:
-            await self._carry_out(accepted)
+            await self._carry_out(accepted, looked_up_at_ms)
 
-    async def _carry_out(self, accepted: Sequence[Transfer]) -> None:
-        refusals = await self._host.hand_over(accepted, TRANSFER_TIMEOUT_MS)
+    async def _carry_out(self, accepted: Sequence[Transfer], looked_up_at_ms: int) -> None:
+        refusals = await self._host.hand_over(accepted, looked_up_at_ms)
         self._nudge_all(transfer.to_agent_id for transfer in accepted if transfer.partition not in refusals)
         withdrawn: dict[str, list[UUID]] = defaultdict(list)
         for transfer in accepted:

@@ -298,9 +298,9 @@ class LogEngine:
         if problems:
             raise problems[0]
 
-    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> dict[TopicPartition, str]:
+    async def hand_over(self, transfers: Sequence[Transfer], looked_up_at_ms: int) -> dict[TopicPartition, str]:
         """Give partitions to those that accepted them. Returned is why, for those that did not go."""
-        return await self._handing_over.hand_over(transfers, timeout_ms)
+        return await self._handing_over.hand_over(transfers, looked_up_at_ms)
 
     async def let_go(self, partitions: Collection[TopicPartition]) -> None:
         """Give up partitions of which nothing can be made durable here, as they are, so that whoever can takes them.

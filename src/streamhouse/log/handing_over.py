@@ -22,6 +22,14 @@ _QUICK_MS = _STOPPED_LIMIT_MS // 2
 """Writing is stopped only if, just before, much the same took no longer than that."""
 
 
+class _Accepted(NamedTuple):
+    """`stop_by_ms`: when its writing must be stopped at the latest, if it is to be completed in its time."""
+
+    transfer: Transfer
+    leader: PartitionLeader
+    stop_by_ms: int
+
+
 class _Moving(NamedTuple):
     transfer: Transfer
     leader: PartitionLeader
@@ -49,9 +57,11 @@ class HandingOver:
         self._ttl_ms = ttl_ms
         self._settle = settle
 
-    async def hand_over(self, transfers: Sequence[Transfer], timeout_ms: int) -> dict[TopicPartition, str]:
+    async def hand_over(self, transfers: Sequence[Transfer], looked_up_at_ms: int) -> dict[TopicPartition, str]:
         """Give partitions to those that accepted them: flush while writing goes on, stop writing, flush the little that
-        came meanwhile, and let the metadata store move the leases. Returned is why, for those that did not go."""
+        came meanwhile, and let the metadata store move the leases. Returned is why, for those that did not go.
+
+        Each has the time that it had left when it was looked up."""
         leaders = self._leadership.leaders
         refusals = {
             transfer.partition: "it is not led here any more"
@@ -60,17 +70,33 @@ class HandingOver:
         }
         for start in range(0, len(transfers), _HANDED_OVER_AT_ONCE):
             accepted = [
-                (transfer, leaders[transfer.partition])
+                _Accepted(transfer, leaders[transfer.partition], looked_up_at_ms + transfer.left_ms - _STOPPED_LIMIT_MS)
                 for transfer in transfers[start : start + _HANDED_OVER_AT_ONCE]
                 if transfer.partition in leaders
             ]
-            problem = await self._prepare([leader for _, leader in accepted], timeout_ms)
-            if problem is None:
-                moving = [_Moving(transfer, leader, leader.give_up_writing()) for transfer, leader in accepted]
-                refusals |= await self._give_away(moving)
-            else:
-                refusals |= dict.fromkeys((leader.partition for _, leader in accepted), problem)
+            refusals |= await self._hand_over(accepted)
         return refusals
+
+    async def _hand_over(self, accepted: Sequence[_Accepted]) -> dict[TopicPartition, str]:
+        in_time, refusals = self._in_time(accepted)
+        if not in_time:
+            return refusals
+        stop_by_ms = max(stop_by_ms for _, _, stop_by_ms in in_time)
+        problem = await self._prepare([leader for _, leader, _ in in_time], stop_by_ms - self._clock.monotonic_ms())
+        if problem is not None:
+            return refusals | dict.fromkeys((leader.partition for _, leader, _ in in_time), problem)
+        in_time, late = self._in_time(in_time)
+        moving = [_Moving(transfer, leader, leader.give_up_writing()) for transfer, leader, _ in in_time]
+        return refusals | late | (await self._give_away(moving) if moving else {})
+
+    def _in_time(self, accepted: Sequence[_Accepted]) -> tuple[list[_Accepted], dict[TopicPartition, str]]:
+        """And why, for those that would be over before their leases could be moved: writing does not stop for them."""
+        now_ms = self._clock.monotonic_ms()
+        late = f"there was less than {_STOPPED_LIMIT_MS} ms left to complete it"
+        return (
+            [item for item in accepted if item.stop_by_ms >= now_ms],
+            {item.leader.partition: late for item in accepted if item.stop_by_ms < now_ms},
+        )
 
     async def _prepare(self, leaders: Sequence[PartitionLeader], timeout_ms: int) -> str | None:
         """Flush while writing goes on, until what comes meanwhile is so little that writing need not stop for long.
@@ -95,18 +121,19 @@ class HandingOver:
 
     async def _give_away(self, moving: Sequence[_Moving]) -> dict[TopicPartition, str]:
         results: Sequence[Exception | None]
-        is_asked = False
+        is_in_doubt = False
         try:
             async with asyncio.timeout(_STOPPED_LIMIT_MS / 1000):
                 await asyncio.gather(*(self._settle(leader) for _, leader, _ in moving))
-                is_asked = True
+                is_in_doubt = True
                 results = await self._store.complete_transfers(
                     self._agent_id,
                     [(transfer.transfer_id, leader.epoch, leader.high_watermark) for transfer, leader, _ in moving],
                     self._ttl_ms,
                 )
+            is_in_doubt = False
         except TimeoutError:
-            what = "the metadata store did not answer" if is_asked else "the last records were not stored"
+            what = "the metadata store did not answer" if is_in_doubt else "the last records were not stored"
             results = [TimeoutError(f"{what} within {_STOPPED_LIMIT_MS} ms")] * len(moving)
         except StreamHouseError as problem:
             results = [problem] * len(moving)
@@ -114,12 +141,15 @@ class HandingOver:
             for _, leader, given_up in moving:
                 self._leadership.doubt(leader, given_up)
             raise
-        return await self._conclude(moving, results, is_asked=is_asked)
+        return await self._conclude(moving, results, is_in_doubt=is_in_doubt)
 
     async def _conclude(
-        self, moving: Sequence[_Moving], results: Sequence[Exception | None], *, is_asked: bool
+        self, moving: Sequence[_Moving], results: Sequence[Exception | None], *, is_in_doubt: bool
     ) -> dict[TopicPartition, str]:
-        """`is_asked`: the metadata store may have moved the leases, or do so yet."""
+        """`is_in_doubt`: the metadata store was asked and has not answered; it may have moved the leases, or do so yet.
+
+        What it has refused it will not move any more. Whether the lease is still ours the renewal tells, before which
+        nothing is written; if it is not, the leader stops as it does for any lease that was lost."""
         refusals: dict[TopicPartition, str] = {}
         for (transfer, leader, given_up), refusal in zip(moving, results, strict=True):
             if refusal is None:
@@ -128,7 +158,7 @@ class HandingOver:
                 self._leadership.depose(leader, NotLeader(f"{name} was handed over to {transfer.to_agent_id}"))
                 continue
             refusals[leader.partition] = str(refusal)
-            if is_asked:
+            if is_in_doubt:
                 self._leadership.doubt(leader, given_up)
             else:
                 leader.take_back(given_up)

@@ -370,7 +370,7 @@ class PartitionLeader:
         return given_up
 
     def take_back(self, given_up: GivenUp) -> None:
-        """Nobody was asked to end it after all: it goes on when its lease is next renewed."""
+        """Nobody was asked to end it after all, or who was has refused: it goes on when its lease is next renewed."""
         self._given_up.discard(given_up)
 
     def reconsider(self, given_up: GivenUp) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
@@ -74,7 +74,8 @@ class ShardPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """One hand-over of one partition (`core.placement.transfer` has its states)."""
+    """One hand-over of one partition (`core.placement.transfer` has its states). `left_ms`: how long it may still take,
+    as of the moment at which it was looked up; nothing if it is over."""
 
     transfer_id: UUID
     topic: str
@@ -84,6 +85,11 @@ class Transfer:
     state: TransferState
     reason: str
     created_at_ms: int
+    left_ms: int = field(default=0, compare=False)
+
+
+ALL_TRANSFERS = 2**31 - 1
+"""For who must hear of every one that is under way, of which there is one of a partition at most."""
 
 
 class Change(Enum):

@@ -297,14 +297,14 @@ class Database:
         self._report_if([transfer for transfer in begun if transfer], Change.TRANSFERS)
         return begun
 
-    def list_transfers(self, agent_id: str) -> list[Transfer]:
+    def list_transfers(self, agent_id: str, limit: int = 1000) -> list[Transfer]:
         self._fail_overdue()
         under_way = (
-            transfer
+            replace(transfer, left_ms=self._transfer_ends_ms[transfer.transfer_id] - self._now_ms())
             for transfer in self._transfers.values()
             if not transfer.state.is_final and agent_id in (transfer.from_agent_id, transfer.to_agent_id)
         )
-        return sorted(under_way, key=lambda transfer: (transfer.created_at_ms, str(transfer.transfer_id)))
+        return sorted(under_way, key=lambda transfer: (transfer.created_at_ms, str(transfer.transfer_id)))[:limit]
 
     def accept_transfers(self, agent_id: str, transfer_ids: Sequence[UUID]) -> None:
         self._move(agent_id, transfer_ids, TransferEvent.ACCEPT, TransferState.ACCEPTED, "")

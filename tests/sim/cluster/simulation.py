@@ -45,7 +45,7 @@ TOPICS = tuple(
     for number, durability in enumerate(("object", "wal"), start=1)
 )
 _LOOK_SECONDS = 0.2
-_TRANSFER_TIMEOUT_MS = 2_000
+_TRANSFER_TIMEOUT_MS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -340,6 +340,38 @@ async def test_who_never_answers_is_asked_less_and_less_often() -> None:
         assert asked[-1] <= 4 * moved, "of 24 looks in 48 s, each further try is later than the one before"
 
 
+async def test_more_transfers_than_are_listed_by_default_are_no_failures() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await cluster.topic(2_200)
+        await a.look()
+        b = await cluster.join("b")
+        await a.look()
+        begun = a.assigner.hand_overs.to_hand_over
+        assert begun > 1_000
+
+        await a.look()
+
+        assert a.assigner.hand_overs.results["failed"] == 0
+        assert not a.assigner.hand_overs.stuck
+        for agent in (b, a):
+            await agent.look()
+        assert a.assigner.hand_overs.results == {"done": begun, "failed": 0}
+
+
+async def test_a_restart_calls_all_transfers_off_however_many() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await cluster.topic(2_200)
+        await a.look()
+        await cluster.join("b")
+        await a.look()
+
+        await Agent(cluster, info("a")).assigner._call_off("the agent has started anew")
+
+        assert await cluster.store.list_transfers("a") == []
+
+
 async def test_another_destination_is_tried_at_once() -> None:
     async with a_cluster() as cluster:
         a, _ = await a_hand_over_that_fails(cluster)

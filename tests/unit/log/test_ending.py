@@ -42,7 +42,7 @@ async def orders_and_a_slow_one(tmp_path: Path) -> AsyncIterator[tuple[Bench, Ru
 
 async def accepted(shared: Bench, running: Running) -> list[Transfer]:
     moves = [(partition, "new") for partition in running.engine.held]
-    begun = [item for item in await shared.metadata.begin_transfers("agent-1", moves, 20_000) if item is not None]
+    begun = [item for item in await shared.metadata.begin_transfers("agent-1", moves, 200_000) if item is not None]
     await shared.metadata.accept_transfers("new", [transfer.transfer_id for transfer in begun])
     return begun
 
@@ -58,7 +58,7 @@ class FailingHandOver:
     async def begun(cls, shared: Bench, running: Running) -> FailingHandOver:
         transfers = await accepted(shared, running)
         renewal = shared.metadata.hold("renew_leases")
-        task = asyncio.create_task(running.engine.hand_over(transfers, 60_000))
+        task = asyncio.create_task(running.engine.hand_over(transfers, shared.clock.monotonic_ms()))
         await renewal.reached.wait()
         slow = running.leader("slow")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from streamhouse.log import handing_over
 from streamhouse.log.leader import GivenUp, PartitionLeader
 from streamhouse.metadata.cluster import Placement, Transfer
 from streamhouse.model.errors import Fenced, NotLeader
+from streamhouse.model.names import TopicPartition
 from streamhouse.objects.faulty import Operation
 
 PRODUCER = 11
-TIMEOUT_MS = 5_000
+TIMEOUT_MS = 20_000
 DURABILITIES = pytest.mark.parametrize("durability", ["wal", "object"])
 
 
@@ -37,17 +38,23 @@ async def two_engines(tmp_path: Path, **settings: Any) -> AsyncIterator[tuple[Be
             yield shared, old, new
 
 
-async def accepted(shared: Bench, running: Running) -> list[Transfer]:
+async def accepted(shared: Bench, running: Running, timeout_ms: int = TIMEOUT_MS) -> list[Transfer]:
     """A transfer of all that the old engine leads, to which the new one has agreed."""
     moves = [(partition, "new") for partition in running.engine.held]
-    begun = [item for item in await shared.metadata.begin_transfers("old", moves, 20_000) if item is not None]
+    begun = [item for item in await shared.metadata.begin_transfers("old", moves, timeout_ms) if item is not None]
     await shared.metadata.accept_transfers("new", [transfer.transfer_id for transfer in begun])
     return [item for item in await shared.metadata.list_transfers("old") if item.state is TransferState.ACCEPTED]
 
 
+async def carry_out(
+    shared: Bench, running: Running, transfers: Sequence[Transfer], *, looked_up_ms_ago: int = 0
+) -> dict[TopicPartition, str]:
+    looked_up_at_ms = shared.clock.monotonic_ms() - looked_up_ms_ago
+    return await finishes(running.engine.hand_over(transfers, looked_up_at_ms), "the hand-over")
+
+
 async def hand_over(shared: Bench, running: Running) -> None:
-    transfers = await accepted(shared, running)
-    await finishes(running.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+    await carry_out(shared, running, await accepted(shared, running))
 
 
 def is_segment(key: str) -> bool:
@@ -166,7 +173,7 @@ async def test_writing_goes_on_while_what_is_there_is_uploaded(tmp_path: Path, d
         await old.produce(sent(10_000))
         transfers = await accepted(shared, old)
         hold = shared.objects.hold(Operation.CREATE, matches=is_segment, times=1)
-        handing_over = asyncio.ensure_future(old.engine.hand_over(transfers, TIMEOUT_MS))
+        handing_over = asyncio.ensure_future(carry_out(shared, old, transfers))
         await hold.reached.wait()
 
         late = old.append(sent())
@@ -216,12 +223,88 @@ async def test_a_hand_over_that_the_store_refuses_leaves_a_leader_that_can_write
         transfers = await accepted(shared, old)
         await shared.metadata.reject_transfers("new", [transfers[0].transfer_id], "changed its mind")
 
-        await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        await carry_out(shared, old, transfers)
         await old.place()
 
         await old.produce(sent())
         assert await offsets(old) == [0, 1]
         assert (await placement(shared)).agent_id == "old"
+
+
+@DURABILITIES
+async def test_a_refusal_that_was_heard_leaves_no_doubt_and_the_epoch_as_it_is(tmp_path: Path, durability: str) -> None:
+    """The transfer was too old when its turn came; nothing has happened to the lease."""
+    async with two_engines(tmp_path, durability=durability) as (shared, old, _):
+        await old.produce(sent())
+        leader = old.leader()
+        transfers = await accepted(shared, old)
+        asking = shared.metadata.hold("complete_transfers")
+        handing_over = asyncio.ensure_future(carry_out(shared, old, transfers))
+        await asking.reached.wait()
+        shared.clock.pass_time(TIMEOUT_MS)
+        asking.release()
+
+        refused = await handing_over
+
+        assert list(refused) == [leader.partition]
+        await old.produce(sent())
+        assert (old.leader(), leader.epoch) == (leader, 1)
+        assert (await placement(shared)).epoch == 1
+        assert await offsets(old) == [0, 1]
+
+
+@DURABILITIES
+async def test_a_refusal_because_the_lease_is_anothers_ends_the_leadership(tmp_path: Path, durability: str) -> None:
+    async with two_engines(tmp_path, durability=durability) as (shared, old, new):
+        await old.produce(sent())
+        leader = old.leader()
+        transfers = await accepted(shared, old)
+        asking = shared.metadata.hold("complete_transfers")
+        handing_over = asyncio.ensure_future(carry_out(shared, old, transfers))
+        await asking.reached.wait()
+        own = [old.engine.leadership._leases[leader.partition]]
+        await shared.metadata.release_leases("old", own, drained=True)
+        await new.place()
+        asking.release()
+
+        refused = await handing_over
+
+        assert list(refused) == [leader.partition]
+        assert leader.removed
+        with pytest.raises(NotLeader):
+            old.append(sent(), leader)
+        await new.produce(sent())
+        assert await offsets(new) == [0, 1]
+
+
+@DURABILITIES
+@pytest.mark.parametrize("is_late_at_first", [True, False])
+async def test_writing_does_not_stop_for_what_cannot_be_completed_in_time(
+    tmp_path: Path, durability: str, is_late_at_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too little was left of it before the flush, or after it."""
+    async with two_engines(tmp_path, durability=durability) as (shared, old, _):
+        await old.produce(sent())
+        leader = old.leader()
+        transfers = await accepted(shared, old)
+        stops: list[object] = []
+        monkeypatch.setattr(PartitionLeader, "give_up_writing", stops.append)
+        if is_late_at_first:
+            refused = await carry_out(shared, old, transfers, looked_up_ms_ago=TIMEOUT_MS - 1_999)
+        else:
+            uploading = shared.objects.hold(Operation.CREATE, matches=is_segment, times=1)
+            handing_over = asyncio.ensure_future(carry_out(shared, old, transfers))
+            await uploading.reached.wait()
+            shared.clock.pass_time(TIMEOUT_MS - 1_999)
+            uploading.release()
+            refused = await handing_over
+
+        assert refused == {leader.partition: "there was less than 2000 ms left to complete it"}
+        assert stops == []
+        assert "complete_transfers" not in shared.metadata.calls
+        monkeypatch.undo()
+        await old.produce(sent())
+        assert (old.leader(), leader.epoch) == (leader, 1)
 
 
 @DURABILITIES
@@ -236,7 +319,7 @@ async def test_a_hand_over_while_the_store_is_away_is_doubtful_until_the_lease_i
         shared.metadata.fail("complete_transfers")
         shared.metadata.fail("renew_leases", after=1)
 
-        refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        refused = await carry_out(shared, old, transfers)
         assert refused == {before.partition: "injected fault"}
         with pytest.raises(NotLeader):
             old.append(sent(), before)
@@ -287,7 +370,7 @@ async def test_a_completion_whose_answer_was_lost_is_noticed_also_after_the_next
         transfers = await accepted(shared, old)
         shared.metadata.fail("complete_transfers", lost_answer=True)
         shared.metadata.fail("renew_leases", after=1, times=3)
-        await old.engine.hand_over(transfers, TIMEOUT_MS)
+        await carry_out(shared, old, transfers)
         shared.metadata.heal()
         await new.place()
         await new.produce(sent())
@@ -305,10 +388,11 @@ async def test_a_hand_over_that_takes_too_long_is_given_up_and_writing_goes_on(t
         transfers = await accepted(shared, old)
         shared.objects.fail(Operation.CREATE, times=None, matches=is_segment)
 
-        refused = await finishes(old.engine.hand_over(transfers, 100), "the hand-over")
+        # So much is over that little more is left than the pause in writing may take.
+        refused = await carry_out(shared, old, transfers, looked_up_ms_ago=TIMEOUT_MS - 2_200)
         shared.objects.heal()
 
-        assert refused == {old.leader().partition: "its records were not in the object store within 100 ms"}
+        assert "its records were not in the object store within " in refused[old.leader().partition]
         await old.produce(sent())
         await finishes(old.engine.flush(), "the flush")
         assert old.leader().committed_end == 2
@@ -322,7 +406,7 @@ async def test_a_hand_over_that_breaks_off_after_writing_has_stopped_does_not_le
         await old.produce(sent())
         transfers = await accepted(shared, old)
         hold = shared.objects.hold(Operation.CREATE, matches=is_segment, times=1)
-        handing_over = asyncio.ensure_future(old.engine.hand_over(transfers, TIMEOUT_MS))
+        handing_over = asyncio.ensure_future(carry_out(shared, old, transfers))
         await hold.reached.wait()
         old.append(sent())
         shared.objects.fail(
@@ -345,7 +429,7 @@ async def test_a_partition_that_is_led_no_longer_is_not_handed_over(tmp_path: Pa
         transfers = await accepted(shared, old)
         old.engine.leadership.depose(old.leader(), NotLeader("another agent leads"))
 
-        await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        await carry_out(shared, old, transfers)
 
         assert (await placement(shared)).agent_id == "old"
 
@@ -363,7 +447,7 @@ async def test_writing_does_not_stop_where_storing_is_slow(
         stops: list[object] = []
         monkeypatch.setattr(PartitionLeader, "give_up_writing", stops.append)
 
-        refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        refused = await carry_out(shared, old, transfers)
 
         assert list(refused) == [leader.partition]
         assert "writing may stop for 2000 ms only" in refused[leader.partition]
@@ -391,7 +475,7 @@ async def test_what_could_not_be_stored_while_writing_stood_still_goes_on_under_
             return give_up_writing(given_up)
 
         monkeypatch.setattr(PartitionLeader, "give_up_writing", write_once_more)
-        refused = await finishes(old.engine.hand_over(transfers, TIMEOUT_MS), "the hand-over")
+        refused = await carry_out(shared, old, transfers)
         shared.objects.heal()
 
         assert refused == {leader.partition: "the last records were not stored within 50 ms"}

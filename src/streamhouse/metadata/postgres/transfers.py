@@ -29,7 +29,8 @@ from streamhouse.runtime.entropy import new_uuid
 _SELECT = """
     SELECT t.transfer_id, p.topic, t.topic_id, t.partition_id, t.from_agent_id, t.to_agent_id,
         t.state, t.reason, t.created_at,
-        t.state IN ('pending', 'accepted') AND t.expires_at <= now_ms() AS is_overdue
+        t.state IN ('pending', 'accepted') AND t.expires_at <= now_ms() AS is_overdue,
+        CASE WHEN t.state IN ('pending', 'accepted') THEN greatest(0, t.expires_at - now_ms()) ELSE 0 END AS left_ms
     FROM partition_transfers t JOIN partitions p USING (topic_id, partition_id)
 """
 _LOCKED = "ORDER BY t.transfer_id FOR NO KEY UPDATE OF t"
@@ -195,4 +196,5 @@ def _to_transfer(row: Any) -> Transfer:
         state=TransferState(row["state"]),
         reason=row["reason"],
         created_at_ms=row["created_at"],
+        left_ms=row["left_ms"],
     )

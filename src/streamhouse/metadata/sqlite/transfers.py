@@ -24,7 +24,7 @@ from streamhouse.runtime.entropy import new_uuid
 
 _SELECT = """
     SELECT t.transfer_id, p.topic, t.topic_id, t.partition_id, t.from_agent_id, t.to_agent_id,
-        t.state, t.reason, t.created_at
+        t.state, t.reason, t.created_at, t.expires_at
     FROM partition_transfers t JOIN partitions p USING (topic_id, partition_id)
 """
 # It has no transfer under way (an index sees to that), and `from` holds its live lease.
@@ -75,7 +75,8 @@ class SqliteTransfers:
         check_count("transfers", limit)
 
         def work(connection: sqlite3.Connection) -> list[Transfer]:
-            _fail_overdue(connection, self._database.now_ms())
+            now_ms = self._database.now_ms()
+            _fail_overdue(connection, now_ms)
             if agent_id is None:
                 rows = connection.execute(f"{_SELECT} ORDER BY t.created_at DESC, t.transfer_id LIMIT ?", (limit,))
             else:
@@ -84,7 +85,7 @@ class SqliteTransfers:
                     " ORDER BY t.created_at, t.transfer_id LIMIT ?",
                     (agent_id, limit),
                 )
-            return [_to_transfer(row) for row in rows]
+            return [_to_transfer(row, now_ms) for row in rows]
 
         return await self._database.write(work, Change.TRANSFERS)
 
@@ -104,7 +105,7 @@ class SqliteTransfers:
         def work(connection: sqlite3.Connection) -> list[Exception | None]:
             now_ms = self._database.now_ms()
             _fail_overdue(connection, now_ms)
-            transfers = _find(connection, (transfer_id for transfer_id, _, _ in completions))
+            transfers = _find(connection, (transfer_id for transfer_id, _, _ in completions), now_ms)
             led = find_led(connection, {transfer.partition for transfer in transfers.values()}, now_ms)
             verdict = judge_completions(agent_id, completions, transfers, led)
             for transfer in verdict.accepted:
@@ -117,8 +118,9 @@ class SqliteTransfers:
         self, agent_id: str, transfer_ids: Sequence[UUID], event: TransferEvent, state: TransferState, reason: str
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _fail_overdue(connection, self._database.now_ms())
-            moved = movable(_find(connection, transfer_ids).values(), agent_id, event)
+            now_ms = self._database.now_ms()
+            _fail_overdue(connection, now_ms)
+            moved = movable(_find(connection, transfer_ids, now_ms).values(), agent_id, event)
             connection.executemany(
                 "UPDATE partition_transfers SET state = ?, reason = ? WHERE transfer_id = ?",
                 ((state.value, reason, str(transfer_id)) for transfer_id in moved),
@@ -147,19 +149,19 @@ def _begin(
         "expires_at": now_ms + timeout_ms,
     }
     connection.execute(_BEGIN, values)
-    return _find(connection, [transfer_id]).get(transfer_id)
+    return _find(connection, [transfer_id], now_ms).get(transfer_id)
 
 
 def _fail_overdue(connection: sqlite3.Connection, now_ms: int) -> None:
     connection.execute(_FAIL_OVERDUE, (TIMED_OUT, now_ms))
 
 
-def _find(connection: sqlite3.Connection, transfer_ids: Iterable[UUID]) -> dict[UUID, Transfer]:
+def _find(connection: sqlite3.Connection, transfer_ids: Iterable[UUID], now_ms: int) -> dict[UUID, Transfer]:
     found = {}
     for transfer_id in transfer_ids:
         row = connection.execute(f"{_SELECT} WHERE t.transfer_id = ?", (str(transfer_id),)).fetchone()
         if row is not None:
-            found[transfer_id] = _to_transfer(row)
+            found[transfer_id] = _to_transfer(row, now_ms)
     return found
 
 
@@ -176,14 +178,16 @@ def _hand_over(connection: sqlite3.Connection, transfer: Transfer, now_ms: int, 
     )
 
 
-def _to_transfer(row: tuple[str, str, str, int, str, str, str, str, int]) -> Transfer:
+def _to_transfer(row: tuple[str, str, str, int, str, str, str, str, int, int], now_ms: int) -> Transfer:
+    state = TransferState(row[6])
     return Transfer(
         transfer_id=UUID(row[0]),
         topic=row[1],
         partition=to_partition(row[2], row[3]),
         from_agent_id=row[4],
         to_agent_id=row[5],
-        state=TransferState(row[6]),
+        state=state,
         reason=row[7],
         created_at_ms=row[8],
+        left_ms=0 if state.is_final else max(0, row[9] - now_ms),
     )
