@@ -11,6 +11,7 @@ from streamhouse.cluster.assigner import Assigner
 from streamhouse.cluster.membership import Membership
 from streamhouse.cluster.store_watch import StorePatience, StoreWatch
 from streamhouse.cluster.view import ClusterView
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, Placement, Transfer
 from streamhouse.metadata.groups import ShardLease
 from streamhouse.metadata.sqlite.database import Database
@@ -144,11 +145,13 @@ class Agent:
         self.catalog = Catalog(store)
         self.objects = FaultyStore(cluster.objects, clock)
         self.overdue_ms = 0
+        self.said: list[StoreAccess] = []
         self.store_watch = StoreWatch(
             membership=self.membership,
             view=self.view,
             objects=self.objects,
             overdue_ms=lambda: self.overdue_ms,
+            said=self.said.append,
             clock=clock,
             patience=StorePatience(recovery_ms=TTL_MS),
         )

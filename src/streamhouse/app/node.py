@@ -370,7 +370,8 @@ class Node:
             membership=membership,
             view=self._view,
             objects=self._store,
-            overdue_ms=self.engine.wals.object.overdue_ms,
+            overdue_ms=self.engine.store_overdue_ms,
+            said=self.engine.heed_store_access,
             clock=self._clock,
             patience=StorePatience(recovery_ms=self.settings.lease_ttl),
         )

@@ -259,6 +259,7 @@ class Assigner:
         by_store = StorePlacement((_candidate(agent), agent.store_access) for agent in self._view.live)
         wanted: dict[TopicPartition, Topic] = {}
         desired: dict[TopicPartition, str | None] = {}
+        in_store: set[TopicPartition] = set()
         configs: dict[UUID, Mapping[str, str]] = {}
         for partition, placement in self._view.placements.items():
             topic = self._topics.find_id(partition.topic_id)
@@ -280,6 +281,7 @@ class Assigner:
             if config["streamhouse.durability"] == "object":
                 holder = placement.agent_id if placement.lease_left_ms > 0 else ""
                 desired[partition] = by_store.owner(owner, holder, choose)
+                in_store.add(partition)
         placements = self._view.placements.values()
         steps = plan(
             self._agent_id,
@@ -289,11 +291,14 @@ class Assigner:
             {placement.partition: placement.wal_agent_id for placement in placements if placement.wal_agent_id},
         )
         is_stalled = by_store.access(self._agent_id) is StoreAccess.STALLED
+        acquire: Sequence[TopicPartition] = steps.acquire
         if is_stalled:
             await self._let_go([key for key, owner in steps.hand_over if by_store.access(owner) is StoreAccess.PROVEN])
-        if steps.acquire:
+            # It could not read them. They are for those that can, and for this agent when it is stalled no longer.
+            acquire = [partition for partition in acquire if partition not in in_store]
+        if acquire:
             await self._partitions.lead(
-                {partition: wanted[partition] for partition in steps.acquire}, self._handed_over(steps.acquire)
+                {partition: wanted[partition] for partition in acquire}, self._handed_over(acquire)
             )
         # A hand-over would wait for what cannot be stored.
         await self.hand_overs.begin(() if is_stalled else steps.hand_over)

@@ -1,13 +1,15 @@
 """Says to the others whether this agent reaches the object store, when there is a reason to ask.
 
-There is one when what was appended here does not become durable, and when another agent cannot write: whoever should
-lead its partitions instead has to show first that it can. In between nothing is asked of the store."""
+There is one when what was appended here does not become durable, when what is to be led here cannot be read, and when
+another agent does not reach the store: whoever should lead its partitions instead has to show first that it does. In
+between nothing is asked of the store."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from streamhouse.cluster.membership import Membership
@@ -25,9 +27,9 @@ _PROBE = bytes(16 * 2**10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePatience:
-    """How long what was appended may wait for the store until that is looked into, and until it is taken for stalled;
-    how long a probe may take, how soon one that succeeded is repeated, and for how long they must until all is as
-    before. `last_probe_ms`: how long one may take on which only depends whether others are troubled."""
+    """How long what was appended, or is to be read, may wait for the store until that is looked into, and until it is
+    taken for stalled; how long a probe may take, how soon one that succeeded is repeated, and for how long they must
+    until all is as before. `last_probe_ms`: how long one may take on which only depends whether others are troubled."""
 
     look_ms: int = 500
     last_probe_ms: int = 500
@@ -48,8 +50,10 @@ class StoreWatch:
         overdue_ms: Callable[[], int],
         clock: Clock,
         patience: StorePatience,
+        said: Callable[[StoreAccess], None] = lambda access: None,
     ) -> None:
-        """`overdue_ms`: for how long nothing has become durable that should have."""
+        """`overdue_ms`: for how long nothing has become durable, or been read, that should have. `said` hears what the
+        others were told."""
         self._membership = membership
         self._agent_id = membership.info.agent_id
         self._view = view
@@ -57,6 +61,7 @@ class StoreWatch:
         self._overdue_ms = overdue_ms
         self._clock = clock
         self._patience = patience
+        self._said = said
         self._access = StoreAccess.USUAL
         self._failed_at_ms = clock.monotonic_ms()
 
@@ -103,6 +108,7 @@ class StoreWatch:
             await self._membership.say_store_access(access)
         except NotFound:
             return  # not registered, which its heartbeat mends
+        self._said(access)
         if access is StoreAccess.USUAL:
             await self._remove_probe()
 
@@ -111,14 +117,16 @@ class StoreWatch:
         return await self._probe(self._patience.last_probe_ms)
 
     async def _probe(self, timeout_ms: int) -> bool:
-        """Always under the same key, so that there is never more than one left behind."""
+        """Whether one can be written and read. Always under the same key, so that there is never more than one left
+        behind."""
         key = probe_key(self._agent_id)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._objects.delete([key])
-                await self._objects.create(key, [_PROBE])
-        except AlreadyExists:
-            return True  # it came late, from an earlier probe, behind the delete
+                with suppress(AlreadyExists):  # it came late, from an earlier probe, behind the delete
+                    await self._objects.create(key, [_PROBE])
+                with suppress(NotFound):  # and so may the delete of an earlier one
+                    await self._objects.get(key)
         except (Unavailable, TimeoutError):
             return False
         return True

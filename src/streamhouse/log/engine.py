@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.format.batch import read_header
 from streamhouse.format.wal_entry import WalBatch
 from streamhouse.log.budget import ByteBudget
@@ -322,6 +323,15 @@ class LogEngine:
                 leader, NotLeader(f"{name} was given up: this agent does not reach the object store")
             )
         _log.warning("gave up %d partitions, for another agent reaches the object store", len(leaders))
+
+    def store_overdue_ms(self) -> int:
+        """For how long the object store has not taken what was appended here, or not given what is to be led here."""
+        return max(self.wals.object.overdue_ms(), self.leadership.store_reads.overdue_ms())
+
+    def heed_store_access(self, access: StoreAccess) -> None:
+        """What this agent has told the others of its way to the object store. Once it is stalled, what it waits to read
+        is for others to lead: it holds the leases no longer."""
+        self.leadership.store_reads.set_away(access is StoreAccess.STALLED)
 
     def reconfigure(self, topic: Topic) -> None:
         self.leadership.reconfigure(topic)

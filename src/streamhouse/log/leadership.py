@@ -17,6 +17,7 @@ from streamhouse.core.placement.lease import writable_until_ms
 from streamhouse.log.leader import GivenUp, LogResources, PartitionLeader
 from streamhouse.log.wal import Wal
 from streamhouse.log.wal_replay import RememberedReads, replay_wal_objects
+from streamhouse.log.watched_reads import WatchedReads
 from streamhouse.metadata.store import EpochStart, Lease, MetadataStore, PartitionRow, SegmentRow
 from streamhouse.metadata.wal_objects import WalRange
 from streamhouse.model.errors import CorruptData, NotFound, NotLeader, StreamHouseError, Unavailable
@@ -76,7 +77,7 @@ class Leadership:
         self._new_leader = new_leader
         self._agent_id = agent_id
         self._metadata = metadata
-        self._objects = objects
+        self.store_reads = WatchedReads(objects, clock, remembered_ms=ttl_ms)
         self._clock = clock
         self._ttl_ms = ttl_ms
         self._config_of = config_of
@@ -155,18 +156,20 @@ class Leadership:
     async def _load_leaders(
         self, wanted: Mapping[TopicPartition, Topic], leaders: Sequence[PartitionLeader], stored: Sequence[_StoredLog]
     ) -> list[PartitionLeader]:
-        """Those that can be led are, though others cannot."""
+        """Those that can be led are, though others cannot. The leases of those are given up: another agent may be able
+        to read what this one cannot."""
         enough = asyncio.Semaphore(_REPLAYS_AT_ONCE)
         replays = (self._replay(leader, log, enough) for leader, log in zip(leaders, stored, strict=True))
         outcomes = await asyncio.gather(*replays, return_exceptions=True)
         configs = self._configs_of(wanted)
         loaded: list[PartitionLeader] = []
-        damaged: list[Lease] = []
+        unread: list[Lease] = []
         for leader, outcome in zip(leaders, outcomes, strict=True):
             lease = self._loading.pop(leader.partition, None)
             if isinstance(outcome, BaseException):
                 # Not for long, as a loss may be: whatever keeps it from being read, nobody leads it meanwhile.
                 self._rest_after_failure(leader.partition, self._ttl_ms // 10)
+                unread += [lease] if lease is not None else []
             elif lease is None:
                 self._rest_after_failure(leader.partition, self._ttl_ms)
             elif outcome:
@@ -176,9 +179,9 @@ class Leadership:
             else:
                 self._rest(leader.partition, self._ttl_ms)
                 self._reads.forget(leader.partition)
-                damaged.append(lease)
-        if damaged:
-            await self._metadata.release_leases(self._agent_id, damaged, drained=False)
+                unread.append(lease)
+        if unread:
+            await self._metadata.release_leases(self._agent_id, unread, drained=False)
         for problem in outcomes:
             if isinstance(problem, BaseException):
                 raise problem
@@ -271,7 +274,7 @@ class Leadership:
         try:
             async with enough:
                 reads = self._reads.of(leader.partition, self._clock.monotonic_ms())
-                async for batches in replay_wal_objects(self._objects, log.ranges, leader.next_offset, reads):
+                async for batches in replay_wal_objects(self.store_reads, log.ranges, leader.next_offset, reads):
                     for batch in batches:
                         leader.replay(batch)
                     await self._clock.sleep_ms(0)  # others have leases to renew

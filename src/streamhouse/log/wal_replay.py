@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Protocol
 
 from streamhouse.format.batch import read_header
 from streamhouse.format.wal_object import decode_range
 from streamhouse.metadata.wal_objects import WalRange
 from streamhouse.model.errors import CorruptData, NotFound
 from streamhouse.model.names import TopicPartition
-from streamhouse.objects.store import ObjectStore
 
 _CONCURRENT_READS = 4
 
 
 Range = tuple[str, int]
 """An object's key and a position in it."""
+
+
+class Objects(Protocol):
+    """As much of an object store as is needed here."""
+
+    async def get_range(self, key: str, start: int, end: int) -> bytes: ...
 
 
 class PartitionReads:
@@ -66,7 +72,7 @@ class RememberedReads:
 
 
 async def replay_wal_objects(
-    objects: ObjectStore, ranges: Sequence[WalRange], start_offset: int = 0, reads: PartitionReads | None = None
+    objects: Objects, ranges: Sequence[WalRange], start_offset: int = 0, reads: PartitionReads | None = None
 ) -> AsyncIterator[list[memoryview]]:
     """The batches of one partition's ranges, which are in offset order, one after the other and without gaps; as many
     at once as one read gives.
@@ -100,7 +106,7 @@ def _joined(ranges: Sequence[WalRange]) -> Iterator[list[WalRange]]:
         yield neighbours
 
 
-async def _read(objects: ObjectStore, neighbours: Sequence[WalRange], reads: PartitionReads | None) -> list[memoryview]:
+async def _read(objects: Objects, neighbours: Sequence[WalRange], reads: PartitionReads | None) -> list[memoryview]:
     known = [reads.find(wanted) for wanted in neighbours] if reads is not None else [None]
     if None not in known:
         return [batch for batches in known if batches is not None for batch in batches]

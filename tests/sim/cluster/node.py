@@ -172,7 +172,8 @@ class Node:
             membership=self._membership,
             view=self._view,
             objects=bucket,  # type: ignore[arg-type]
-            overdue_ms=self.engine.wals.object.overdue_ms,
+            overdue_ms=self.engine.store_overdue_ms,
+            said=self.engine.heed_store_access,
             clock=clock,
             patience=STORE_PATIENCE,
         )

@@ -97,3 +97,33 @@ def unwell(seeds: Sequence[int]) -> list[int]:
 
 def test_leaders_whose_calls_take_a_good_part_of_a_lease_get_on() -> None:
     assert unwell(SEEDS) == []
+
+
+def unled_without_the_store(seed: int) -> list[str]:
+    """Partitions that the only agent with a way to the bucket does not lead, three leases after another died while the
+    third had lost its way, in silence; and how many epochs that took."""
+    blind, dead, well = (AGENTS[(seed + number) % 3] for number in range(3))
+    unled: list[str] = []
+    with patch.object(simulations, "TOPICS", TOPICS[:1]):
+        simulation = a_simulation(
+            seed,
+            Weather(),
+            Fault(1.8, "cut from bucket", blind, seconds=60.0),
+            Fault(1.2, "crash", dead, seconds=60.0),
+        )
+        simulation.network.timeout_ms["bucket"] = 5_000
+
+        def look() -> None:
+            node = simulation.agents[well].node
+            led = {key for key, leader in node.leaders.items() if leader.has_begun} if node is not None else set()
+            for partition, record in simulation.database.partitions.items():
+                if partition not in led or record.epoch > 8:
+                    unled.append(f"{record.topic}/{partition.partition}: {record.leader_agent_id}, {record.epoch}")
+
+        simulation.loop.call_later(4.5, look)
+        simulation.run()
+    return unled
+
+
+def test_who_reaches_the_store_takes_over_what_another_cannot_read() -> None:
+    assert [unled for seed in SEEDS for unled in unled_without_the_store(seed)] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cluster_parts.agents import TTL_MS, Agent, Cluster, a_cluster
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.format.object_keys import probe_key
@@ -96,6 +98,92 @@ async def test_who_cannot_write_gets_nothing_though_it_has_nothing_to_store() ->
         assert b.numbers == before
         assert a.numbers == set()
         assert c.numbers == ALL - before
+
+
+async def epochs(cluster: Cluster) -> dict[int, int]:
+    return {placement.partition.partition: placement.epoch for placement in await cluster.placements()}
+
+
+async def dies(cluster: Cluster, dead: Agent) -> set[int]:
+    """What it led is nobody's now."""
+    left = dead.numbers
+    assert left
+    cluster.agents.remove(dead)
+    cluster.clock.pass_time(TTL_MS + 1)
+    for agent in cluster.agents:
+        await agent.membership.beat()
+        await agent.keep_leases()
+    return left
+
+
+async def test_who_is_stalled_takes_up_nothing_that_is_in_the_store_alone() -> None:
+    """Also nothing that the ring gives it, and of which it has the lease: that runs out."""
+    async with a_cluster() as cluster:
+        a, b, c = await three(cluster)
+        cut_off(a, c)
+        await look(cluster)
+        a.overdue_ms = c.overdue_ms = 0
+        assert set((await access(cluster)).values()) == {StoreAccess.STALLED, StoreAccess.PROVEN}
+        assert b.numbers == ALL
+        await dies(cluster, b)
+        some = [placement.partition for placement in await cluster.placements()][:3]
+        await cluster.store.acquire_leases("a", some, TTL_MS)
+        before = await epochs(cluster)
+
+        await look(cluster)
+        assert (a.numbers, c.numbers) == (set(), set())
+        assert await epochs(cluster) == before, "while nobody reaches the store nobody moves"
+
+        mend(c)
+        await look(cluster)
+        assert (a.numbers, c.numbers) == (set(), ALL - {partition.partition for partition in some})
+        cluster.clock.pass_time(TTL_MS + 1)
+        for agent in cluster.agents:
+            await agent.membership.beat()
+            await agent.keep_leases()
+        await look(cluster)
+        assert c.numbers == ALL
+
+
+async def test_who_is_stalled_takes_up_what_is_on_its_own_disk() -> None:
+    async with a_cluster() as cluster:
+        a, b, c = await three(cluster, "wal")
+        cut_off(a)
+        await look(cluster)
+        await dies(cluster, b)
+
+        await look(cluster)
+
+        assert (await access(cluster))["a"] is StoreAccess.STALLED
+        assert a.numbers | c.numbers == ALL
+
+
+async def test_who_cannot_read_does_not_reach_the_store_though_it_can_write() -> None:
+    async with a_cluster() as cluster:
+        a, b, c = await three(cluster)
+        a.overdue_ms = 10_000
+        a.objects.fail(Operation.READ, times=None)
+
+        await look(cluster)
+
+        assert (await access(cluster))["a"] is StoreAccess.STALLED
+        assert (a.numbers, b.numbers | c.numbers) == (set(), ALL)
+
+
+async def test_what_the_others_were_told_is_heard_here_too() -> None:
+    async with a_cluster() as cluster:
+        a, _, _ = await three(cluster)
+        cut_off(a)
+        cluster.store.fail("say_store_access")
+        with pytest.raises(MetadataUnavailable):
+            await a.store_watch.look()
+        assert a.said == []
+
+        await look(cluster)
+        mend(a)
+        await look(cluster)
+
+        assert a.said == [StoreAccess.STALLED, StoreAccess.RECOVERING]
 
 
 async def test_while_nobody_can_write_nobody_moves() -> None:

@@ -12,9 +12,10 @@ import pytest
 from log_parts.batches import sent
 from log_parts.engines import Bench, Running, bench, finishes
 from log_parts.waiting import until
+from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.format.batch import iter_headers
 from streamhouse.log import engine
-from streamhouse.model.errors import NotLeader, Unavailable
+from streamhouse.model.errors import NotLeader, StorageUnavailable, Unavailable
 from streamhouse.objects.faulty import Hold, Moment, Operation
 
 TTL_MS = 30_000
@@ -245,6 +246,70 @@ async def test_a_partition_whose_wal_object_cannot_be_read_now_keeps_no_other_fr
             shared.clock.pass_time(TTL_MS)
             await second.place()
             assert second.leader("away").high_watermark == 1
+        finally:
+            await second.engine.abort()
+
+
+async def a_successor(shared: Bench, agent_id: str) -> Running:
+    """Which leads nothing yet."""
+    running = shared.unstarted(agent_id, durability="object")
+    running.topics.opened(await shared.metadata.list_topics())
+    await running.engine.start([])
+    return running
+
+
+async def test_who_cannot_read_a_partition_leaves_it_to_who_can() -> None:
+    async with bench() as shared:
+        async with shared.engine("first", durability="object") as first:
+            await first.create()
+            await first.produce(sent())
+        shared.clock.pass_time(2 * TTL_MS)
+        second, third = [await a_successor(shared, name) for name in ("second", "third")]
+        try:
+            shared.objects.fail(Operation.READ, times=1)
+            with pytest.raises(StorageUnavailable):
+                await second.place()
+            (placement,) = await shared.metadata.list_placements()
+            assert (placement.agent_id, placement.lease_left_ms <= 0) == ("second", True)
+
+            await second.place()
+            await third.place()
+
+            assert not second.engine.leadership.leaders, "it rests first"
+            assert (third.leader().epoch, third.leader().high_watermark) == (3, 1)
+        finally:
+            await second.engine.abort()
+            await third.engine.abort()
+
+
+async def test_who_has_said_that_it_does_not_reach_the_store_holds_no_leases_of_what_it_waits_to_read() -> None:
+    """Of all partitions, though only a few are read at a time."""
+    partitions = 40
+    async with bench() as shared:
+        async with shared.engine("first", durability="object") as first:
+            await first.create(partitions=partitions)
+            for partition in range(partitions):
+                await first.produce(sent(), leader=first.leader(partition=partition))
+        shared.clock.pass_time(2 * TTL_MS)
+        second = await a_successor(shared, "second")
+        try:
+            hold = shared.objects.hold(Operation.READ)
+            leading = asyncio.create_task(second.place())
+            await finishes(hold.reached.wait(), "the reading")
+            shared.clock.pass_time(4_000)
+            assert second.engine.store_overdue_ms() >= 4_000
+
+            second.engine.heed_store_access(StoreAccess.STALLED)
+
+            with pytest.raises(StorageUnavailable):
+                await finishes(leading, "the end of the waiting")
+            placements = await shared.metadata.list_placements()
+            assert not any(placement.lease_left_ms > 0 for placement in placements)
+            shared.objects.heal()
+            second.engine.heed_store_access(StoreAccess.RECOVERING)
+            shared.clock.pass_time(TTL_MS // 10)
+            await second.place()
+            assert len(second.engine.held) == partitions
         finally:
             await second.engine.abort()
 

@@ -15,9 +15,10 @@ class StoreAccess(Enum):
 
     USUAL = ""
     STALLED = "stalled"
-    """Nothing of what it appended becomes durable, and it cannot write anything else either."""
+    """Nothing of what it appended becomes durable, or nothing of what it is to lead can be read, and a probe fails too.
+    It takes up nothing whose records are durable only in the store."""
     PROVEN = "proven"
-    """Another one is stalled, and this one has just written to the store to see whether it could help."""
+    """Another one is stalled, and this one has just asked the store whether it could help."""
     RECOVERING = "recovering"
     """It was stalled, and for a short while it is not any more."""
 
@@ -31,8 +32,8 @@ def next_access(
     recovered_for_ms: int,
     recovery_ms: int,
 ) -> StoreAccess:
-    """After a probe of the store. `is_overdue`: what should long be durable is not. `recovered_for_ms`: how long every
-    probe has succeeded by now."""
+    """After a probe of the store. `is_overdue`: what should long be durable, or read, is not. `recovered_for_ms`: how
+    long every probe has succeeded by now."""
     if not wrote_probe:
         is_lost = is_overdue or current in (StoreAccess.STALLED, StoreAccess.RECOVERING)
         return StoreAccess.STALLED if is_lost else StoreAccess.USUAL
@@ -44,12 +45,13 @@ def next_access(
 class StorePlacement:
     """The live agents, and what each says of its way to the store."""
 
-    __slots__ = ("_access", "_proven")
+    __slots__ = ("_access", "_proven", "_recovering")
 
     def __init__(self, agents: Iterable[tuple[Candidate, StoreAccess]]) -> None:
         agents = list(agents)
         self._access = {candidate.agent_id: access for candidate, access in agents}
         self._proven = Assignment(candidate for candidate, access in agents if access is StoreAccess.PROVEN)
+        self._recovering = Assignment(candidate for candidate, access in agents if access is StoreAccess.RECOVERING)
 
     def access(self, agent_id: str) -> StoreAccess | None:
         """None of an agent that is not alive."""
@@ -59,11 +61,11 @@ class StorePlacement:
         """Who should lead what `choice` would get if the store were no matter, and `holder` leads now ("" if nobody).
         `choose`: whom it would be among others.
 
-        From one that is stalled it goes to one that has proven that it can write; while there is none, nobody moves.
-        To one that was stalled it comes back when that is long over."""
+        From one that is stalled it goes to one that has proven that it reaches the store; while there is none, nobody
+        moves. To one that was stalled it comes back when that is long over, or at once if nobody else could lead it."""
         if choice is None or self.access(choice) in (StoreAccess.USUAL, StoreAccess.PROVEN):
             return choice
         stays = holder or choice
         if self.access(stays) is StoreAccess.STALLED:
-            return choose(self._proven) or stays
+            return choose(self._proven) or (None if holder else choose(self._recovering)) or stays
         return stays

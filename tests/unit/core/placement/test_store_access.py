@@ -102,6 +102,9 @@ def test_it_stays_with_who_took_it_until_the_one_that_was_stalled_is_long_well()
 def test_who_is_recovering_keeps_what_it_has_and_takes_what_is_nobodys() -> None:
     assert owner("a", "a", a=RECOVERING, b=PROVEN) == "a"
     assert owner("a", "", a=RECOVERING, b=USUAL) == "a"
+    assert owner("a", "", a=STALLED, b=RECOVERING, c=USUAL) == "b"
+    assert owner("a", "", a=STALLED, b=RECOVERING, c=PROVEN) == "c"
+    assert owner("a", "a", a=STALLED, b=RECOVERING) == "a"
 
 
 def test_who_took_it_and_is_stalled_itself_gives_it_on() -> None:
