@@ -195,7 +195,7 @@ class Group:
         if converted is None:
             return Refusal(
                 GroupError.GROUP_ID_NOT_FOUND,
-                "classic members that are no consumers are in this group: stop them first",
+                "classic members that are no consumers, or name too many topics, are in this group: stop them first",
             )
         upgraded = ConsumerGroup.restore(converted, self.now_ms, self.consumer_limits)
         upgraded.topics_changed(self._topics(), self.now_ms)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 from kafka.protocol.old.consumer_protocol import ConsumerProtocolMemberAssignment_v0, ConsumerProtocolMemberMetadata_v0
 
@@ -42,3 +44,30 @@ def test_an_assignment_is_written_in_the_version_of_its_member(version: int) -> 
     assert theirs.version == min(version, 3)
     assert theirs.partitions() == [("clicks", 1), ("orders", 0), ("orders", 2)]
     assert PROTOCOL.read_assignment(written) == (("clicks", 1), ("orders", 0), ("orders", 2))
+
+
+def subscription(topics: int, owned: int = 0) -> bytes:
+    partitions = [subscriptions.TopicPartition(topic="t", partitions=list(range(owned)))] if owned else []
+    message = subscriptions.ConsumerProtocolSubscription(topics=["t"] * topics, owned_partitions=partitions)
+    return b"\0\x01" + b"".join(subscriptions.encode(message, 1))
+
+
+def test_what_names_as_much_as_a_request_may_is_read() -> None:
+    assert PROTOCOL.read_subscription(subscription(50_000)) is not None
+    assert PROTOCOL.read_subscription(subscription(20_000, 29_999)) is not None
+    assert (
+        len(PROTOCOL.read_assignment(PROTOCOL.write_assignment([("t", n) for n in range(49_999)], b"\0\0"))) == 49_999
+    )
+
+
+@pytest.mark.parametrize(("topics", "owned"), [(50_001, 0), (1_500_000, 0), (0, 50_000), (20_000, 30_000)])
+def test_what_names_more_is_not_read(topics: int, owned: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two million topics fit in a request, and would take a second."""
+    metadata = subscription(topics, owned)
+
+    def decode(*_: object) -> NoReturn:
+        raise AssertionError("nothing is built")
+
+    monkeypatch.setattr(subscriptions, "decode", decode)
+    assert PROTOCOL.read_subscription(metadata) is None
+    assert PROTOCOL.read_assignment(PROTOCOL.write_assignment([("t", n) for n in range(50_000)], metadata)) == ()

@@ -38,14 +38,16 @@ def group() -> str:
     return f"group-{uuid4()}"
 
 
-def join(kafka: Kafka, group: str, version: int = 9, member_id: str = "") -> join_group.JoinGroupResponse:
+def join(
+    kafka: Kafka, group: str, version: int = 9, member_id: str = "", metadata: bytes = b"m"
+) -> join_group.JoinGroupResponse:
     request = join_group.JoinGroupRequest(
         group_id=group,
         session_timeout_ms=10_000,
         rebalance_timeout_ms=10_000,
         member_id=member_id,
         protocol_type="consumer",
-        protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=metadata)],
     )
     return kafka.call(join_group, request, version)
 
@@ -308,7 +310,38 @@ def test_who_joins_with_the_newer_protocol_hears_that_members_are_there_that_are
     answer = kafka.call(consumer_group_heartbeat, request, 1)
 
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert answer.error_message == "classic members that are no consumers are in this group: stop them first"
+    assert (
+        answer.error_message
+        == "classic members that are no consumers, or name too many topics, are in this group: stop them first"
+    )
+
+
+@pytest.mark.parametrize(("topics", "code"), [(1, ErrorCode.NONE), (1_500_000, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)])
+def test_who_joins_the_newer_protocols_group_names_no_more_topics_than_a_request_may(
+    kafka: Kafka, group: str, topics: int, code: ErrorCode
+) -> None:
+    newer = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id=group, member_id=str(uuid4()), rebalance_timeout_ms=10_000, subscribed_topic_names=["t"]
+    )
+    assert kafka.call(consumer_group_heartbeat, newer, 1).error_code == ErrorCode.NONE
+    metadata = b"\0\0" + topics.to_bytes(4, "big") + b"\0\0" * topics + b"\xff" * 4
+
+    told = join(kafka, group, metadata=metadata)
+    if told.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+        told = join(kafka, group, member_id=told.member_id, metadata=metadata)
+
+    assert told.error_code == code
+
+
+def test_offsets_of_a_group_whose_subscriptions_cannot_be_read_are_kept(kafka: Kafka, group: str, topic: str) -> None:
+    """As in Kafka: it may read every topic."""
+    member_of(kafka, group)
+    partition = offset_delete.OffsetDeleteRequestPartition(partition_index=0)
+    topics = [offset_delete.OffsetDeleteRequestTopic(name=topic, partitions=[partition])]
+
+    answer = kafka.call(offset_delete, offset_delete.OffsetDeleteRequest(group_id=group, topics=topics), 0)
+
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
 @pytest.mark.parametrize("version", versions(join_group))

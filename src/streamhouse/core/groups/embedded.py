@@ -26,10 +26,10 @@ class EmbeddedSubscription:
 
 class EmbeddedProtocol(Protocol):
     def read_subscription(self, metadata: bytes) -> EmbeddedSubscription | None:
-        """None if it is none."""
+        """None if it is none, or names more than anybody reads."""
 
     def read_assignment(self, assignment: bytes) -> tuple[NamedPartition, ...]:
-        """Nothing if it is none."""
+        """Nothing if it is none, or names more than anybody reads."""
 
     def write_assignment(self, partitions: Iterable[NamedPartition], metadata: bytes) -> bytes:
         """For the member that sent this subscription, in its version."""

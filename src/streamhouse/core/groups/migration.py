@@ -17,21 +17,32 @@ from streamhouse.core.groups.embedded import (
     CONSUMER_PROTOCOL_TYPE,
     EmbeddedProtocol,
     EmbeddedSubscription,
+    NamedPartition,
 )
 from streamhouse.core.groups.named_partitions import identify, name
 
+MAX_NAMED_TOGETHER = 100_000
+"""Topics and partitions, by all members of a group that is converted: it is done in one go, while others wait."""
+
 
 def to_consumer_group(stored: StoredGroup, topics: Topics, embedded: EmbeddedProtocol) -> StoredConsumerGroup | None:
-    """The classic group as a consumer group of classic members; None if they are not consumers."""
+    """The classic group as a consumer group of classic members; None if they are not consumers, or name too much."""
     if stored.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     subscriptions: dict[str, EmbeddedSubscription] = {}
+    assignments: dict[str, tuple[NamedPartition, ...]] = {}
+    room = MAX_NAMED_TOGETHER
     for member in stored.members:
         subscription = embedded.read_subscription(_metadata(member, stored.protocol_name))
         if subscription is None:
             return None
+        assignment = embedded.read_assignment(member.assignment)
+        room -= len(subscription.topics) + len(subscription.owned) + len(assignment)
+        if room < 0:
+            return None
         subscriptions[member.member_id] = subscription
-    holdings = _holdings(stored, subscriptions, topics, embedded)
+        assignments[member.member_id] = assignment
+    holdings = _holdings(subscriptions, assignments, topics)
     members = tuple(
         ConsumerMember(
             member_id=member.member_id,
@@ -90,25 +101,24 @@ def _classic_member(member: ConsumerMember, topics: Topics, embedded: EmbeddedPr
 
 
 def _holdings(
-    stored: StoredGroup,
     subscriptions: Mapping[str, EmbeddedSubscription],
+    assignments: Mapping[str, tuple[NamedPartition, ...]],
     topics: Topics,
-    embedded: EmbeddedProtocol,
 ) -> dict[str, frozenset[TopicIdPartition]]:
     """What each member may hold: what it was assigned, and what it owned when it joined, if that went to nobody else.
 
     An assignor may have given a partition to several, which a consumer group never does: the first one has it."""
     given: dict[TopicIdPartition, str] = {}
-    for member in stored.members:
-        for partition in sorted(identify(embedded.read_assignment(member.assignment), topics)):
-            given.setdefault(partition, member.member_id)
-    for member in stored.members:
-        for partition in sorted(identify(subscriptions[member.member_id].owned, topics)):
-            given.setdefault(partition, member.member_id)
-    return {
-        member.member_id: frozenset(partition for partition, holder in given.items() if holder == member.member_id)
-        for member in stored.members
-    }
+    for member_id, assignment in assignments.items():
+        for partition in identify(assignment, topics):
+            given.setdefault(partition, member_id)
+    for member_id, subscription in subscriptions.items():
+        for partition in identify(subscription.owned, topics):
+            given.setdefault(partition, member_id)
+    held: dict[str, set[TopicIdPartition]] = {member_id: set() for member_id in subscriptions}
+    for partition, member_id in given.items():
+        held[member_id].add(partition)
+    return {member_id: frozenset(partitions) for member_id, partitions in held.items()}
 
 
 def _metadata(member: StoredMember, protocol_name: str | None) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -18,7 +19,7 @@ from streamhouse.core.groups.consumer_snapshot import StoredConsumerGroup
 from streamhouse.core.groups.consumer_target import Topics
 from streamhouse.core.groups.embedded import EmbeddedSubscription, NamedPartition
 from streamhouse.core.groups.group_kind import MigrationPolicy
-from streamhouse.core.groups.migration import to_classic_group, to_consumer_group
+from streamhouse.core.groups.migration import MAX_NAMED_TOGETHER, to_classic_group, to_consumer_group
 from streamhouse.core.groups.outcome import GroupError, Ticket
 
 TOPICS: Topics = {"orders": topic(1, 4)}
@@ -100,6 +101,19 @@ def stable() -> Classic:
     classic.join("a")
     classic.assign(a=share(0, 1), b=share(2, 3))
     return classic
+
+
+def test_a_group_whose_members_name_too_much_together_is_not_converted() -> None:
+    """It is done in one go. Four partitions are assigned."""
+
+    def converted(topics_of_each: int) -> StoredConsumerGroup | None:
+        said = msgspec.json.encode((["orders"] * topics_of_each, []))
+        group = stable().group.standing()
+        members = tuple(replace(member, protocols=(("range", said),)) for member in group.members)
+        return to_consumer_group(replace(group, members=members), TOPICS, EMBEDDED)
+
+    assert converted(MAX_NAMED_TOGETHER // 2 - 2) is not None
+    assert converted(MAX_NAMED_TOGETHER // 2 - 1) is None
 
 
 def held(stored: StoredConsumerGroup | None) -> dict[str, frozenset[TopicIdPartition]]:

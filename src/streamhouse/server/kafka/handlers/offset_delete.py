@@ -7,6 +7,7 @@ from functools import partial
 
 from streamhouse.core.groups.classic import ClassicGroup
 from streamhouse.core.groups.consumer import ConsumerGroup
+from streamhouse.core.groups.migration import MAX_NAMED_TOGETHER
 from streamhouse.core.groups.outcome import GroupError
 from streamhouse.groups.snapshot import Machine
 from streamhouse.model.errors import NotFound, StreamHouseError
@@ -82,18 +83,29 @@ def _unused(
         refusal = machine.check_offset_delete()
         if refusal is not None:
             return refusal
-    subscribed = set(_subscribed(context, machine))
+    subscribed = _read_by_classic(machine) if isinstance(machine, ClassicGroup) else set(_read_by(context, machine))
+    if subscribed is None:
+        return []
     return [partition for (topic, _), partition in asked.items() if topic not in subscribed]
 
 
-def _subscribed(context: Context, machine: Machine | None) -> Iterator[str]:
-    """The topics that members read."""
-    if isinstance(machine, ClassicGroup):
-        for member in machine.stored().members:
-            for _, metadata in member.protocols:
-                subscription = _EMBEDDED.read_subscription(metadata)
-                yield from () if subscription is None else subscription.topics
-    elif isinstance(machine, ConsumerGroup):
+def _read_by_classic(group: ClassicGroup) -> set[str] | None:
+    """The topics that members read; None, which may be all, if what they say cannot be read, or is too much to read."""
+    subscribed: set[str] = set()
+    room = MAX_NAMED_TOGETHER
+    for member in group.stored().members:
+        for _, metadata in member.protocols:
+            subscription = _EMBEDDED.read_subscription(metadata)
+            room -= 0 if subscription is None else len(subscription.topics) + len(subscription.owned)
+            if subscription is None or room < 0:
+                return None
+            subscribed.update(subscription.topics)
+    return subscribed
+
+
+def _read_by(context: Context, machine: Machine | None) -> Iterator[str]:
+    """The same of a consumer group."""
+    if isinstance(machine, ConsumerGroup):
         for described in machine.describe().members:
             yield from described.subscribed_topic_names
             # What a pattern has found is what is assigned by it.
