@@ -52,9 +52,16 @@ class Partitions:
         self.taken_over: dict[TopicPartition, int] = {}
         """The epochs that it was told transfers have made its own."""
 
+        self.not_begun: Collection[TopicPartition] = ()
+        """Those that were read, and whose epochs could not be begun."""
+
     @property
     def held(self) -> Collection[TopicPartition]:
         return self.leases.keys()
+
+    @property
+    def taken_up(self) -> Collection[TopicPartition]:
+        return {*self.leases, *self.not_begun}
 
     async def lead(self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int]) -> None:
         self.taken_over |= handed_over
@@ -145,13 +152,13 @@ class Agent:
         self.catalog = Catalog(store)
         self.objects = FaultyStore(cluster.objects, clock)
         self.overdue_ms = 0
-        self.said: list[StoreAccess] = []
+        self.known: list[StoreAccess] = []
         self.store_watch = StoreWatch(
             membership=self.membership,
             view=self.view,
             objects=self.objects,
             overdue_ms=lambda: self.overdue_ms,
-            said=self.said.append,
+            known=self.known.append,
             clock=clock,
             patience=StorePatience(recovery_ms=TTL_MS),
         )

@@ -371,7 +371,7 @@ class Node:
             view=self._view,
             objects=self._store,
             overdue_ms=self.engine.store_overdue_ms,
-            said=self.engine.heed_store_access,
+            known=self.engine.heed_store_access,
             clock=self._clock,
             patience=StorePatience(recovery_ms=self.settings.lease_ttl),
         )

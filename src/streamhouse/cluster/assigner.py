@@ -295,7 +295,8 @@ class Assigner:
         if is_stalled:
             await self._let_go([key for key, owner in steps.hand_over if by_store.access(owner) is StoreAccess.PROVEN])
             # It could not read them. They are for those that can, and for this agent when it is stalled no longer.
-            acquire = [partition for partition in acquire if partition not in in_store]
+            unread = in_store.difference(self._partitions.taken_up)
+            acquire = [partition for partition in acquire if partition not in unread]
         if acquire:
             await self._partitions.lead(
                 {partition: wanted[partition] for partition in acquire}, self._handed_over(acquire)

@@ -28,6 +28,10 @@ class PartitionHost(Protocol):
     @property
     def held(self) -> Collection[TopicPartition]: ...
 
+    @property
+    def taken_up(self) -> Collection[TopicPartition]:
+        """Those too whose leading has only to begin."""
+
     async def lead(self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int]) -> None: ...
 
     async def hand_over(self, transfers: Sequence[Transfer], looked_up_at_ms: int) -> Mapping[TopicPartition, str]:

@@ -50,10 +50,10 @@ class StoreWatch:
         overdue_ms: Callable[[], int],
         clock: Clock,
         patience: StorePatience,
-        said: Callable[[StoreAccess], None] = lambda access: None,
+        known: Callable[[StoreAccess], None] = lambda access: None,
     ) -> None:
-        """`overdue_ms`: for how long nothing has become durable, or been read, that should have. `said` hears what the
-        others were told."""
+        """`overdue_ms`: for how long nothing has become durable, or been read, that should have. `known` hears what is
+        found, whether or not the others can be told."""
         self._membership = membership
         self._agent_id = membership.info.agent_id
         self._view = view
@@ -61,7 +61,7 @@ class StoreWatch:
         self._overdue_ms = overdue_ms
         self._clock = clock
         self._patience = patience
-        self._said = said
+        self._known = known
         self._access = StoreAccess.USUAL
         self._failed_at_ms = clock.monotonic_ms()
 
@@ -103,12 +103,12 @@ class StoreWatch:
         if access is not self._access:
             level = logging.WARNING if access is StoreAccess.STALLED else logging.INFO
             _log.log(level, "the way to the object store is %s", access.value or "as usual")
-        self._access = access
+            self._access = access
+            self._known(access)
         try:
             await self._membership.say_store_access(access)
         except NotFound:
             return  # not registered, which its heartbeat mends
-        self._said(access)
         if access is StoreAccess.USUAL:
             await self._remove_probe()
 

@@ -37,6 +37,10 @@ class ByteBudget:
     def forget(self, resume: Callable[[], None]) -> None:
         self._waiting.pop(resume, None)
 
+    @property
+    def is_waited_for(self) -> bool:
+        return bool(self._waiting)
+
     def has_little_room(self) -> bool:
         """More than three quarters are used."""
         return self.used_bytes * 4 > self.limit_bytes * 3

@@ -276,6 +276,11 @@ class LogEngine:
         """The partitions that are led, and not only about to be."""
         return [partition for partition, leader in self.leadership.leaders.items() if leader.has_begun]
 
+    @property
+    def taken_up(self) -> Collection[TopicPartition]:
+        """Those too that are about to be led: all that is left is to ask the metadata store."""
+        return self.leadership.leaders.keys()
+
     async def lead(
         self, wanted: Mapping[TopicPartition, Topic], handed_over: Mapping[TopicPartition, int] = MappingProxyType({})
     ) -> None:
@@ -329,7 +334,7 @@ class LogEngine:
         return max(self.wals.object.overdue_ms(), self.leadership.store_reads.overdue_ms())
 
     def heed_store_access(self, access: StoreAccess) -> None:
-        """What this agent has told the others of its way to the object store. Once it is stalled, what it waits to read
+        """What this agent has found of its way to the object store. Once it is stalled, what it waits to read
         is for others to lead: it holds the leases no longer."""
         self.leadership.store_reads.set_away(access is StoreAccess.STALLED)
 

@@ -281,6 +281,8 @@ class Connection(asyncio.BufferedProtocol):
         self._counted_bytes = size_bytes
         if change_bytes < 0:
             budget.give_back(-change_bytes)
+            if size_bytes <= _ALWAYS_HELD_BYTES:
+                self._read_on(budget)
             return
         budget.take(change_bytes)
         if budget.is_full and size_bytes > _ALWAYS_HELD_BYTES and budget.used_bytes > size_bytes:
@@ -343,6 +345,13 @@ class Connection(asyncio.BufferedProtocol):
         self.pause()
         budget.when_free(has_room)
 
+    def _read_on(self, budget: ByteBudget) -> None:
+        """Whether or not the budget has room."""
+        has_room = self._full_budgets.get(budget)
+        if has_room is not None:
+            budget.forget(has_room)
+            has_room()
+
     def pause(self) -> None:
         """Stop reading; each pause needs its own resume."""
         self._pauses += 1
@@ -382,7 +391,7 @@ class Connection(asyncio.BufferedProtocol):
     def _stands_in_the_way(self) -> bool:
         """It has a place in the budget that others wait for, and its requests wait, maybe for days."""
         is_large = self._counted_bytes > _ALWAYS_HELD_BYTES
-        return self._held_bytes > 0 and is_large and self._listener.receive_budget.is_full
+        return self._held_bytes > 0 and is_large and self._listener.receive_budget.is_waited_for
 
     # --- writing ---
 

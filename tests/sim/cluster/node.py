@@ -173,7 +173,7 @@ class Node:
             view=self._view,
             objects=bucket,  # type: ignore[arg-type]
             overdue_ms=self.engine.store_overdue_ms,
-            said=self.engine.heed_store_access,
+            known=self.engine.heed_store_access,
             clock=clock,
             patience=STORE_PATIENCE,
         )

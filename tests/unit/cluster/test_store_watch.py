@@ -145,6 +145,22 @@ async def test_who_is_stalled_takes_up_nothing_that_is_in_the_store_alone() -> N
         assert c.numbers == ALL
 
 
+async def test_who_is_stalled_begins_what_it_has_read() -> None:
+    """Else it would renew leases of what it neither leads nor can let go."""
+    async with a_cluster() as cluster:
+        a, b, c = await three(cluster)
+        cut_off(a, c)
+        await look(cluster)
+        await dies(cluster, b)
+        read = [placement.partition for placement in await cluster.placements()][:3]
+        await cluster.store.acquire_leases("a", read, TTL_MS)
+        a.partitions.not_begun = set(read)
+
+        await look(cluster)
+
+        assert a.numbers == {partition.partition for partition in read}
+
+
 async def test_who_is_stalled_takes_up_what_is_on_its_own_disk() -> None:
     async with a_cluster() as cluster:
         a, b, c = await three(cluster, "wal")
@@ -170,20 +186,20 @@ async def test_who_cannot_read_does_not_reach_the_store_though_it_can_write() ->
         assert (a.numbers, b.numbers | c.numbers) == (set(), ALL)
 
 
-async def test_what_the_others_were_told_is_heard_here_too() -> None:
+async def test_what_is_found_is_heard_here_whether_or_not_the_others_can_be_told() -> None:
     async with a_cluster() as cluster:
         a, _, _ = await three(cluster)
         cut_off(a)
         cluster.store.fail("say_store_access")
         with pytest.raises(MetadataUnavailable):
             await a.store_watch.look()
-        assert a.said == []
+        assert a.known == [StoreAccess.STALLED]
 
         await look(cluster)
         mend(a)
         await look(cluster)
 
-        assert a.said == [StoreAccess.STALLED, StoreAccess.RECOVERING]
+        assert a.known == [StoreAccess.STALLED, StoreAccess.RECOVERING]
 
 
 async def test_while_nobody_can_write_nobody_moves() -> None:

@@ -406,6 +406,7 @@ async def test_who_gets_on_with_its_requests_does_not_have_to_give_way() -> None
     for _ in range(5):
         pipelining.receive(frame(b"x" * 2**20))
     listener.receive_budget.take(listener.receive_budget.limit_bytes)
+    listener.receive_budget.when_free(lambda: None)
     for _ in range(4):
         pipelining.wait(14)
         pipelining.connection.let_go(2**20)
@@ -413,6 +414,39 @@ async def test_who_gets_on_with_its_requests_does_not_have_to_give_way() -> None
     pipelining.wait(31)
 
     assert pipelining.transport.was_aborted
+
+
+async def test_who_waits_for_room_and_has_done_with_its_requests_is_read_again_though_there_is_none() -> None:
+    listener = make_listener(
+        lambda handler, content: handler.connection.hold(len(content)), receive_budget=ByteBudget(2**20)
+    )
+    listener.receive_budget.take(2**20)
+    played = Played(listener)
+    played.receive(frame(b"x" * 20_000))
+    assert not played.transport.is_reading
+
+    played.connection.let_go(20_000)
+
+    assert played.transport.is_reading
+    assert not listener.receive_budget.is_waited_for
+
+
+async def test_who_holds_requests_gives_way_to_those_who_wait_though_a_little_room_is_there() -> None:
+    """They are not read until there is more."""
+    listener = make_listener(
+        lambda handler, content: handler.connection.hold(len(content)), receive_budget=ByteBudget(4 * 2**20)
+    )
+    greedy, decent, ready = Played(listener), Played(listener), Played(listener)
+    greedy.receive(frame(b"x" * 3 * 2**20))
+    ready.receive(frame(b"x" * 2**19))
+    decent.receive(frame(b"x" * 2**20)[:-1])
+    assert not decent.transport.is_reading
+    ready.connection.let_go(2**19)
+    assert not listener.receive_budget.is_full
+
+    greedy.wait(16)
+
+    assert greedy.transport.was_aborted
 
 
 # --- pausing ---

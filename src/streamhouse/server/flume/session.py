@@ -42,7 +42,7 @@ class _Call(NamedTuple):
     request_id: int
     api: Api
     request: Any
-    size_bytes: int
+    held_bytes: int
 
 
 class FlumeSession:
@@ -133,8 +133,8 @@ class FlumeSession:
             self._queue.appendleft(item)
         else:
             self._queue.append(item)
-        self._queued_bytes += item.size_bytes
-        self.connection.hold(item.size_bytes)
+        self._queued_bytes += item.held_bytes
+        self.connection.hold(item.held_bytes)
         if not self._is_working:
             self._is_working = True
             self.connection.busy = True
@@ -154,7 +154,7 @@ class FlumeSession:
                     await self._work_off_produces()
                 else:
                     self._queue.popleft()
-                    with self._dequeued(item.size_bytes):
+                    with self._dequeued(item.held_bytes):
                         await self._answer(item)
         except Exception:
             _log.exception("closing %s after an unexpected error", self.connection.peer)
@@ -178,7 +178,7 @@ class FlumeSession:
         while self._queue and isinstance(item := self._queue[0], ProduceFrame):
             produces.append(item)
             self._queue.popleft()
-        with self._dequeued(sum(produce.size_bytes for produce in produces)):
+        with self._dequeued(sum(produce.held_bytes for produce in produces)):
             self._unanswered += len(produces)
             elsewhere = [produce for produce in produces if not self._producing.take(produce)]
             elsewhere += self._producing.append()

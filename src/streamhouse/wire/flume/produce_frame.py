@@ -18,3 +18,8 @@ class ProduceFrame(NamedTuple):
     @property
     def size_bytes(self) -> int:
         return len(self.key) + len(self.payload)
+
+    @property
+    def held_bytes(self) -> int:
+        """In memory, as long as it waits."""
+        return len(self.topic) + self.size_bytes
