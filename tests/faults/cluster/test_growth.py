@@ -91,7 +91,7 @@ def test_an_agent_that_dies_while_it_grows_a_topic_leaves_it_whole(
 ) -> None:
     """Its count and its rows are one transaction: either none of the new partitions is there, or all are, and led."""
     asked, *others = cluster.agents.values()
-    asking = threading.Thread(target=grow, args=(asked.bootstrap, workload.topic, GROWN))
+    asking = threading.Thread(target=grow, args=(asked.bootstrap, workload.topic, GROWN), kwargs={"timeout": 5})
     if moment == "while it asks":
         asking.start()
         eventually(lambda: rows(cluster, workload.topic) != list(range(PARTITIONS)), "the growth", pause=0)
