@@ -101,7 +101,8 @@ class Member:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is not None:
-            error.add_note(f"stderr of {self.kind}:\n{self.stderr()}")
+            error.add_note(f"{self.kind} owns {set(self.owned)} and has seen {len(self.seen)} records")
+            error.add_note(f"refused: {self.refusals[-5:]}, stderr:\n{self.stderr()}")
         if self.running:
             self.crash()
         self._errors.close()

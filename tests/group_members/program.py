@@ -1,4 +1,6 @@
-"""The process of a member: one client of one kind that reads, tells, and then commits, until SIGTERM lets it leave."""
+"""The process of a member: one client of one kind that reads, tells, and then commits, until SIGTERM lets it leave.
+
+A commit that is refused, say while the group changes hands, is made again: there may be nothing more to read."""
 
 from __future__ import annotations
 
@@ -60,14 +62,18 @@ def run_confluent(options: dict[str, Any], leaving: Leaving) -> None:
         ownership.revoked(at.partition for at in partitions)
 
     consumer.subscribe([options["topic"]], on_revoke=revoked, on_lost=revoked)
+    owes_commit = False
     while not leaving:
         messages = consumer.consume(500, timeout=POLL_MS / 1000)
         ownership.now(at.partition for at in consumer.assignment())
-        if tell_records((m.partition(), m.offset(), m.value()) for m in messages if m.error() is None):
+        owes_commit |= tell_records((m.partition(), m.offset(), m.value()) for m in messages if m.error() is None)
+        if owes_commit:
             try:
                 consumer.commit(asynchronous=False)
+                owes_commit = False
             except confluent_kafka.KafkaException as refusal:
                 tell("refused", reason=str(refusal))
+                owes_commit = refusal.args[0].code() != confluent_kafka.KafkaError._NO_OFFSET
     consumer.close()
 
 
@@ -96,12 +102,15 @@ def run_kafka_python(options: dict[str, Any], leaving: Leaving) -> None:
     )
     consumer.subscribe([options["topic"]], listener=Listener())
     ownership = Ownership()
+    owes_commit = False
     while not leaving:
         try:
             batches = consumer.poll(POLL_MS)
             ownership.now(at.partition for at in consumer.assignment())
-            if tell_records((r.partition, r.offset, r.value) for records in batches.values() for r in records):
+            owes_commit |= tell_records((r.partition, r.offset, r.value) for rows in batches.values() for r in rows)
+            if owes_commit:
                 consumer.commit()
+                owes_commit = False
         except kafka.errors.KafkaError as refusal:
             tell("refused", reason=repr(refusal))
     consumer.close(autocommit=False)
@@ -131,12 +140,15 @@ async def read_with_aiokafka(options: dict[str, Any], leaving: Leaving) -> None:
     consumer.subscribe([options["topic"]], listener=Listener())
     await consumer.start()
     ownership = Ownership()
+    owes_commit = False
     while not leaving:
         try:
             batches = await consumer.getmany(timeout_ms=POLL_MS)
             ownership.now(at.partition for at in consumer.assignment())
-            if tell_records((r.partition, r.offset, r.value) for records in batches.values() for r in records):
+            owes_commit |= tell_records((r.partition, r.offset, r.value) for rows in batches.values() for r in rows)
+            if owes_commit:
                 await consumer.commit()
+                owes_commit = False
         except aiokafka.errors.KafkaError as refusal:
             tell("refused", reason=repr(refusal))
     await consumer.stop()
