@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import random
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,24 +25,38 @@ _READY = "ready "
 _STDERR_SHOWN = 4000
 # Below the range that Linux takes for outgoing connections, so that a port stays ours while the node is down.
 _PORTS = range(12_000, 32_000)
-_WORKERS = 8
+_CLAIMED_AT_ONCE = 500
+_CLAIMS = Path(tempfile.gettempdir()) / "streamhouse-test-ports"
 
 
-def _shuffled_ports() -> Iterator[int]:
-    """Each only once in a long while, and none that another worker of the same run has: what was found free is often
-    not listened on before the next is asked for."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    ports = list(_PORTS[int(worker) % _WORKERS :: _WORKERS])
-    random.shuffle(ports)
-    return itertools.cycle(ports)
+class _ClaimedPorts:
+    """Each only once in a long while, and none that another process of tests has, of this run or of another one: what
+    was found free is often not listened on before the next is asked for. A claim ends with its process."""
+
+    def __init__(self) -> None:
+        _CLAIMS.mkdir(exist_ok=True)
+        firsts = list(_PORTS[::_CLAIMED_AT_ONCE])
+        random.shuffle(firsts)
+        ports = list(range(next(filter(self._claim, firsts)), _PORTS.stop))[:_CLAIMED_AT_ONCE]
+        random.shuffle(ports)
+        self.in_turn = itertools.cycle(ports)
+
+    def _claim(self, first: int) -> bool:
+        self._held = (_CLAIMS / str(first)).open("w")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._held.close()
+            return False
+        return True
 
 
-_ports = _shuffled_ports()
+_claimed = _ClaimedPorts()
 
 
 def free_port() -> int:
     """A loopback port that nothing listens on, and that no outgoing connection will take."""
-    for port in itertools.islice(_ports, 200):
+    for port in itertools.islice(_claimed.in_turn, 200):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
