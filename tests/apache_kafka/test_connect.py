@@ -10,8 +10,9 @@ from pathlib import Path
 
 from apache_kafka import topics
 from apache_kafka.jvm import Jvm
-from node.process import Node, free_port
+from node.process import Node
 from node.wait import eventually
+from services.ports import free_port
 
 WORKER_SECONDS = 240
 _REBALANCING = 409

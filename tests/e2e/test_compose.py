@@ -29,8 +29,9 @@ import confluent_kafka
 import pytest
 import yaml
 
-from node.process import clean_environment, free_port
+from node.process import clean_environment
 from node.wait import HUNG_SECONDS, eventually
+from services.ports import free_port
 from services.postgres import PostgresServer
 from services.process import accepts_connections, start_process, stop_process
 from services.seaweed import SeaweedServer

@@ -12,8 +12,9 @@ import pytest
 from flume_parts import raw
 from flume_parts.raw import RawFlume
 from node.cluster import Cluster
-from node.process import clean_environment, free_port
+from node.process import clean_environment
 from node.wait import HUNG_SECONDS, eventually
+from services.ports import free_port
 from services.postgres import PostgresServer
 from services.seaweed import SeaweedServer
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from node.network import LOOPBACK, Network, Place, Way
-from node.process import Node, clean_environment, free_port
+from node.process import Node, clean_environment
 from node.proxy import TcpProxy
 from node.raw import Closed, RawConnection
 from node.storage import ServiceStorage, segments_of, service_options
 from node.wait import HUNG_SECONDS, eventually
+from services.ports import free_port
 from services.seams import FIND_SEAMS
 from services.seaweed import S3Bucket
 

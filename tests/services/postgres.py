@@ -17,7 +17,8 @@ from uuid import uuid4
 
 import asyncpg
 
-from services.process import free_ports, start_process, stop_process, unprivileged_user
+from services.ports import free_port
+from services.process import start_process, stop_process, unprivileged_user
 
 _USER = "streamhouse"
 PASSWORD = "s3cret-of-the-tests"
@@ -58,7 +59,7 @@ class OwnPostgresServer(PostgresServer):
     """Keeps its data and its port across `stop` and `start`."""
 
     def __init__(self, directory: Path) -> None:
-        (self.port,) = free_ports(1)
+        self.port = free_port()
         super().__init__(f"postgresql://{_USER}:{PASSWORD}@127.0.0.1:{self.port}/postgres")
         self._directory = directory
         self._binaries = _find_binaries()

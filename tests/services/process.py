@@ -1,4 +1,4 @@
-"""A server as a child process: on free ports, ready before we go on, gone when its parent is."""
+"""A server as a child process: ready before we go on, gone when its parent is."""
 
 from __future__ import annotations
 
@@ -9,24 +9,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 _START_SECONDS = 60
 _STOP_SECONDS = 30
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
-
-
-def free_ports(count: int) -> list[int]:
-    """Different from one another: each is held until all are found."""
-    with ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            probe = held.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
-        return ports
 
 
 def start_process(

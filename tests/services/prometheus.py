@@ -15,7 +15,8 @@ from typing import Any
 import yaml
 
 from node.wait import HUNG_SECONDS, eventually
-from services.process import free_ports, start_process, stop_process
+from services.ports import free_port
+from services.process import start_process, stop_process
 
 
 class Prometheus:
@@ -47,7 +48,7 @@ class Prometheus:
 def prometheus_server(directory: Path, configuration: Path, target: str) -> Iterator[Prometheus]:
     """Ready, and with several looks at the target behind it. The configuration is the one that is shipped, but for its
     intervals and targets."""
-    (port,) = free_ports(1)
+    port = free_port()
     _adapt(configuration, directory, target)
     server = Prometheus(port)
     process = start_process(

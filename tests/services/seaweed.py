@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from services.process import free_ports, start_process, stop_process
+from services.ports import free_port
+from services.process import start_process, stop_process
 
 ACCESS_KEY_ID = "test-access-key"
 SECRET_ACCESS_KEY = "test-secret-key"
@@ -44,13 +45,8 @@ class SeaweedServer:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._ports = dict(
-            zip(
-                ("master", "master_grpc", "volume", "volume_grpc", "filer", "filer_grpc", "s3", "s3_grpc", "admin"),
-                free_ports(9),
-                strict=True,
-            )
-        )
+        parts = ("master", "volume", "filer", "s3", "admin")
+        self._ports = {name: free_port() for part in parts for name in (part, f"{part}_grpc")}
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Any = None
 
@@ -75,6 +71,7 @@ class SeaweedServer:
             "-webdav=false",
             "-admin.ui=false",
             f"-admin.port={ports['admin']}",
+            f"-admin.port.grpc={ports['admin_grpc']}",
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
             "-s3.autoCreateBucket=false",

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pyspark
 
-from node.process import free_port
 from node.wait import eventually
+from services.ports import free_port
 from spark_parts.session import session_conf
 
 START_SECONDS = 240.0

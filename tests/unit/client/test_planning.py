@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import msgspec
 import pytest
 
-from node.process import free_port
+from services.ports import free_port
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import (
     InvalidInput,

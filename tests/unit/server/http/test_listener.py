@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from node.process import free_port
 from node.wait import HUNG_SECONDS, eventually
+from services.ports import free_port
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import StorageUnavailable
 from streamhouse.objects.faulty import Operation
