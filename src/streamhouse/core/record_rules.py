@@ -68,7 +68,7 @@ class RecordRules:
     @property
     def once_admitted(self) -> RecordRules:
         """What is left to ask of a batch whose records were judged before: how it is stored. Neither the time that has
-        passed nor a config that was altered since may refuse it."""
+        passed nor a rule that was made since may refuse its records."""
         return replace(self, needs_key=False, before_max_ms=_INT64_MAX, after_max_ms=_INT64_MAX, validates=False)
 
     @property

@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from streamhouse.core.groups.embedded import EmbeddedSubscription, NamedPartition
 from streamhouse.model.errors import MalformedRequest
 from streamhouse.wire.kafka.embedded_size import check_assignment, check_subscription
+from streamhouse.wire.kafka.items import MAX_ITEMS
 from streamhouse.wire.kafka.messages import consumer_protocol_assignment as assignments
 from streamhouse.wire.kafka.messages import consumer_protocol_subscription as subscriptions
 
 _VERSION_BYTES = 2
-_MAX_ITEMS = 50_000
 
 
 class KafkaEmbeddedProtocol:
     def read_subscription(self, metadata: bytes) -> EmbeddedSubscription | None:
         version = min(_version(metadata), subscriptions.MAX_VERSION)
         try:
-            check_subscription(metadata, _VERSION_BYTES, version, _MAX_ITEMS)
+            check_subscription(metadata, _VERSION_BYTES, version, MAX_ITEMS)
             found = subscriptions.decode(memoryview(metadata), _VERSION_BYTES, len(metadata), version)
         except MalformedRequest:
             return None
@@ -34,7 +34,7 @@ class KafkaEmbeddedProtocol:
     def read_assignment(self, assignment: bytes) -> tuple[NamedPartition, ...]:
         version = min(_version(assignment), assignments.MAX_VERSION)
         try:
-            check_assignment(assignment, _VERSION_BYTES, _MAX_ITEMS)
+            check_assignment(assignment, _VERSION_BYTES, MAX_ITEMS)
             found = assignments.decode(memoryview(assignment), _VERSION_BYTES, len(assignment), version)
         except MalformedRequest:
             return ()

@@ -65,7 +65,7 @@ from streamhouse.server.kafka.handlers import (
     sync_group,
 )
 from streamhouse.wire.kafka.frame import RequestHeader, encode_response
-from streamhouse.wire.kafka.items import count_items
+from streamhouse.wire.kafka.items import MAX_ITEMS, count_items
 from streamhouse.wire.kafka.messages.api_versions import ApiVersion
 from streamhouse.wire.kafka.messages.fetch import FetchResponse
 from streamhouse.wire.kafka.registry import Api
@@ -73,7 +73,6 @@ from streamhouse.wire.kafka.registry import Api
 Handler = Callable[[Context, Any], Awaitable[Any]]
 # What is larger is read in a thread, for it may consist of a great many small things.
 _LARGE_REQUEST_BYTES = 64 * 1024
-_MAX_ITEMS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +221,8 @@ def _read_large(header: RequestHeader, request: memoryview) -> msgspec.Struct:
     assert header.api is not None
     message = header.api.decode_request(request, header.body_pos, len(request), header.api_version)
     count = count_items(message)
-    if count > _MAX_ITEMS:
-        raise MalformedRequest(f"a {header.api.name} request names {count} things, and may name {_MAX_ITEMS}")
+    if count > MAX_ITEMS:
+        raise MalformedRequest(f"a {header.api.name} request names {count} things, and may name {MAX_ITEMS}")
     return message
 
 

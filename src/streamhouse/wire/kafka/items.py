@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+MAX_ITEMS = 50_000
+"""No client names as many in earnest."""
+
 
 def count_items(message: msgspec.Struct) -> int:
     """The elements of all its arrays, those inside others included."""
