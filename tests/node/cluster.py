@@ -182,7 +182,7 @@ class Cluster:
 
     def _metadata_of(self, agent: Agent) -> str:
         try:
-            return str(self._named_leaders(agent, set()))
+            return str(self._named_leaders(agent, {lease.topic for lease in self.leases()}))
         except (OSError, Closed, AssertionError) as problem:
             return repr(problem)
 

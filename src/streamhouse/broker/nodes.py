@@ -30,7 +30,7 @@ class Nodes:
 
     def all(self) -> list[Node]:
         """By node id."""
-        return sorted(_node(agent) for agent in self._view.reachable if agent.info.kafka_address)
+        return sorted(_node(agent) for agent in self._view.reachable)
 
     @property
     def registered_ids(self) -> frozenset[int]:

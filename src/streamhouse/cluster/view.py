@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamhouse.core.placement.liveness import is_heard_of, live_agents
+from streamhouse.core.placement.liveness import is_heard_of, is_somewhere, live_agents
 from streamhouse.metadata.cluster import AgentRow, ClusterStore, Placement, ShardPlacement
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.clock import Clock
@@ -55,13 +55,16 @@ class ClusterView:
 
     @property
     def reachable(self) -> list[AgentRow]:
-        """Agents that clients may be sent to: also those that are draining, as long as they are heard of.
+        """Agents that clients may be sent to: also those that are draining, as long as they are heard of, and this
+        node, which was asked just now, unless it cannot look any more: then clients had better ask others.
 
-        A node that cannot look any more leaves itself out, so that clients stop asking it, unless there is no other."""
-        heard_of = self.heard_of
-        if self._age_ms < self._lease_ttl_ms + self._grace_ms:
-            return heard_of
-        return [agent for agent in heard_of if agent.info.agent_id != self._agent_id] or heard_of
+        There is always somebody if anybody is registered. When the database comes back after it was away for long,
+        nobody has been heard of, and clients that were told so would have nobody left to ask, ever again."""
+        own = self.agents.get(self._agent_id)
+        named = [agent for agent in self.heard_of if agent is not own]
+        if own is not None and self._age_ms < self._lease_ttl_ms + self._grace_ms:
+            named.append(own)
+        return [agent for agent in named or self.agents.values() if is_somewhere(agent)]
 
     def leader_of(self, partition: TopicPartition) -> PartitionLocation | None:
         """Whose lease was live; None if nobody's, or if that agent is gone."""

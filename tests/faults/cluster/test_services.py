@@ -71,8 +71,18 @@ def restart_database(cluster: Cluster, workload: Workload, database: OwnPostgres
     if cluster.durability == "wal":
         assert_nobody_writes(cluster)
     database.start()
+    eventually(lambda: somebody_is_named(cluster) and workload.settled, "every record's outcome")
     workload.settle()
     cluster.wait_led()
+
+
+def somebody_is_named(cluster: Cluster) -> bool:
+    """By every agent, also when it has not heard of any for longer than agents are taken to live: a client that is told
+    of no node has none left to ask."""
+    for agent in cluster.agents.values():
+        with RawConnection(agent.address) as raw:
+            assert raw.metadata().brokers, f"{agent.name} names nobody"
+    return True
 
 
 def assert_nobody_writes(cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ def live_ids(agent: Agent) -> list[str]:
 
 
 def reachable_ids(agent: Agent) -> list[str]:
-    return [row.info.agent_id for row in agent.view.reachable]
+    return sorted(row.info.agent_id for row in agent.view.reachable)
 
 
 async def test_before_the_first_look_nothing_is_known() -> None:
@@ -104,6 +104,47 @@ async def test_a_silent_agent_is_neither_live_nor_reachable_but_known() -> None:
         await a.view.refresh()
 
         assert (live_ids(a), reachable_ids(a), list(a.view.agents)) == (["a"], ["a"], ["a", "b"])
+
+
+async def test_when_nobody_was_heard_of_for_long_a_node_names_itself_and_an_observer_names_all() -> None:
+    """As after the database was away: a client that is told of no node has none left to ask."""
+    async with a_cluster() as cluster:
+        a, _ = await cluster.join("a"), await cluster.join("b")
+        observer = Agent(cluster, info("observer"), is_observer=True)
+        cluster.clock.pass_time(10 * LIVENESS_MS)
+        for agent in (a, observer):
+            await agent.view.refresh()
+
+        assert (reachable_ids(a), reachable_ids(observer)) == (["a"], ["a", "b"])
+
+
+async def test_a_node_that_others_found_dead_names_itself() -> None:
+    async with a_cluster() as cluster:
+        a, _ = await cluster.join("a"), await cluster.join("b")
+        topic = await cluster.topic(1)
+        partition = TopicPartition(topic.topic_id, 0)
+        await cluster.store.acquire_leases("a", [partition], 1_000)
+        cluster.clock.pass_time(1_500)
+        await cluster.store.acquire_leases("b", [partition], TTL_MS)
+        await a.view.refresh()
+        assert a.view.agents["a"].is_found_dead
+
+        assert reachable_ids(a) == ["a", "b"]
+
+
+async def test_a_node_that_cannot_look_names_the_others_and_itself_only_if_there_is_none() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await a.view.refresh()
+        cluster.clock.pass_time(2 * TTL_MS)
+        assert reachable_ids(a) == ["a"]
+
+        await cluster.join("b")
+        await a.membership.beat()
+        await a.view.refresh()
+        cluster.clock.pass_time(2 * TTL_MS)
+
+        assert reachable_ids(a) == ["b"]
 
 
 @pytest.mark.parametrize("kind", ["partition", "shard"])

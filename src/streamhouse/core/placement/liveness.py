@@ -51,10 +51,14 @@ def ran_out(lease_left_ms: int) -> bool:
     return -_RELEASED_MS < lease_left_ms <= 0
 
 
+def is_somewhere(agent: RegisteredAgent) -> bool:
+    """Whether there is a place to send clients to: a row that somebody made by hand says none."""
+    return agent.node_id > 0 and agent.info.kafka_address != ""
+
+
 def is_heard_of(agent: RegisteredAgent, *, liveness_ms: int) -> bool:
-    """Whether its heartbeats come, and clients can be sent to it: a row that somebody made by hand says nowhere to."""
-    is_somewhere = agent.node_id > 0 and agent.info.kafka_address != ""
-    return is_somewhere and agent.silent_ms < liveness_ms and not agent.is_found_dead
+    """Whether its heartbeats come, and clients can be sent to it."""
+    return is_somewhere(agent) and agent.silent_ms < liveness_ms and not agent.is_found_dead
 
 
 def live_agents(agents: Iterable[AgentT], leases: Iterable[LastLease], *, liveness_ms: int) -> list[AgentT]:
