@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request,
 
 from console_parts.browser import HUNG_MS
 from node.wait import eventually
+from services.addresses import addresses_stay
 
 WIDE = 1280
 NARROW = 390
@@ -152,8 +153,9 @@ def viewing(
     )
     context.set_default_timeout(HUNG_MS)
     try:
-        viewer = Viewer(context.new_page())
-        yield viewer
-        viewer.assert_no_trouble()
+        with addresses_stay():
+            viewer = Viewer(context.new_page())
+            yield viewer
+            viewer.assert_no_trouble()
     finally:
         context.close()

@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
+from services.addresses import addresses_change
+
 
 class Way(Enum):
     """What an agent can be cut from."""
@@ -53,20 +55,25 @@ class Unreachable(AssertionError):
 class Network:
     """Interfaces have names of 15 characters at most, so all of one network's begin with the same few letters."""
 
-    def __init__(self, ending: ExitStack) -> None:
-        self._ending = ending
+    def __init__(self) -> None:
+        self._ending = ExitStack()
         source = random.SystemRandom()
         self._name = f"sh{source.randrange(16**4):04x}"
         self._prefix = f"10.{source.randrange(100, 200)}.{4 * source.randrange(64)}"
         self._places = 0
         self._bridge = f"{self._name}br"
         _ip("link", "add", self._bridge, "type", "bridge")
-        ending.callback(_ip, "link", "del", self._bridge)
+        self._ending.callback(_ip, "link", "del", self._bridge)
         _ip("addr", "add", f"{self._prefix}.1/24", "dev", self._bridge)
-        _ip("link", "set", self._bridge, "up")
+        _bring_up(self._bridge)
 
     def place(self) -> Place:
         """A new namespace on it."""
+        with addresses_change():
+            return self.add_place()
+
+    def add_place(self) -> Place:
+        """For who has seen to it that addresses may change."""
         self._places += 1
         number = self._places
         namespace = f"{self._name}n{number}"
@@ -87,33 +94,41 @@ class Network:
         _probe(host)
         return Place(host=host, hosts=hosts, links=links, wrapper=("ip", "netns", "exec", namespace))
 
+    def close(self) -> None:
+        self._ending.close()
+
     def _connect(self, namespace: str, link: str, address: str) -> None:
         inside = f"{link}i"
         _ip("link", "add", link, "type", "veth", "peer", "name", inside, "netns", namespace)
+        self._ending.callback(_ip, "link", "del", link)  # now, and not some time after its namespace
         _ip("-n", namespace, "addr", "add", address, "dev", inside)
         _ip("-n", namespace, "link", "set", inside, "up")
-        _ip("link", "set", link, "up")
+        _bring_up(link)
 
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Gone at the end, with everything in it; the interfaces of a namespace go with it."""
-    with ExitStack() as ending:
-        yield _reachable(ending)
+    """Gone at the end, with everything in it."""
+    with addresses_change():
+        made = _reachable()
+    try:
+        yield made
+    finally:
+        with addresses_change():
+            made.close()
 
 
-def _reachable(ending: ExitStack) -> Network:
+def _reachable() -> Network:
     """Addresses are taken by chance, and the machine may have a use for some: then others are tried."""
     for _ in range(_TRIES - 1):
-        with ExitStack() as attempt:
-            try:
-                found = Network(attempt)
-                found.place()
-            except Unreachable:
-                continue
-            ending.push(attempt.pop_all())
+        found = Network()
+        try:
+            found.add_place()
+        except Unreachable:
+            found.close()
+        else:
             return found
-    return Network(ending)
+    return Network()
 
 
 def _probe(host: str) -> None:
@@ -125,6 +140,12 @@ def _probe(host: str) -> None:
     except OSError as problem:
         seen = "".join(_ip(*what) for what in (("addr",), ("route",), ("neigh",)))
         raise Unreachable(f"packets do not get to {host}: {problem}\n{seen}") from None
+
+
+def _bring_up(link: str) -> None:
+    """Without an address of the sixth version, which would come and go whenever the link is cut and mended."""
+    _ip("link", "set", link, "addrgenmode", "none")
+    _ip("link", "set", link, "up")
 
 
 def _ip(*arguments: str) -> str:
