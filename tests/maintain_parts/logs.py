@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from compat.record import Record
 from node.wait import HUNG_SECONDS, eventually
@@ -33,6 +40,13 @@ def create_topic(node: SparkNode, partitions: int = 1, **config: str) -> str:
     made = admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)])
     made[name].result()
     return name
+
+
+def configure(node: SparkNode, topic: str, name: str, value: str) -> None:
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    admin.incremental_alter_configs([resource])[resource].result(HUNG_SECONDS)
 
 
 def connection_to(node: SparkNode) -> Connection:

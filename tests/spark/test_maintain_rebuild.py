@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from maintain_parts.logs import SMALL_TAIL, connection_to, create_topic, keyed_records, latest_values
+from maintain_parts.logs import SMALL_TAIL, configure, connection_to, create_topic, keyed_records, latest_values
 from node.storage import ServiceStorage, assert_rows_and_objects_agree, segments_of
 from node.wait import HUNG_SECONDS
 from services.postgres import PostgresServer
@@ -38,11 +38,12 @@ def test_an_embedded_node_comes_back_with_its_segments_and_its_local_wal(
 ) -> None:
     directory = tmp_path / "node"
     settings = Settings(data_dir=str(directory))
-    # The last records stay in the WAL: segments are uploaded by size alone.
     with embedded(directory, *SMALL_TAIL, "--segment-age", "1h", "--segment-bytes", "8KiB") as node:
         topic = create_topic(node, 2, retention_ms="-1", max_message_bytes="500000")
         produce_with_every_codec(node.bootstrap, topic, keyed_records(1000, keys=20))
         node.wait_in_segments(topic, 500)
+        # The last records stay in the WAL: segments are uploaded by size alone, and none becomes as large from now on.
+        configure(node, topic, "segment.bytes", str(2**30))
         produce(node.bootstrap, topic, keyed_records(20, keys=20))
         before = consume(node.bootstrap, topic)
         with pytest.raises(InvalidConfig, match="another process is using the data directory"):
