@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from streamhouse.broker.fetch import PartitionRead
-from streamhouse.model.errors import MetadataUnavailable, NotLeader, OffsetOutOfRange, StreamHouseError
+from streamhouse.model.errors import MetadataUnavailable, NotLeader, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
@@ -53,7 +53,7 @@ _UNKNOWN = -1
 class _Asked:
     """One partition of the request, with its read, or the answer if there is nothing to read."""
 
-    __slots__ = ("_knows_leader", "answer", "is_elsewhere", "partition", "read", "topic")
+    __slots__ = ("answer", "is_elsewhere", "partition", "read", "topic")
 
     def __init__(self, context: Context, topic: FetchTopic, partition: FetchPartition, rack: str) -> None:
         self.topic = topic
@@ -61,17 +61,16 @@ class _Asked:
         self.read: PartitionRead | None = None
         self.answer: PartitionData | None = None
         self.is_elsewhere = False
-        self._knows_leader = False
         try:
             leader = find_leader(context.broker, topic.topic, topic.topic_id, partition.partition)
             check_leader_epoch(leader, partition.current_leader_epoch)
         except NotLeader as problem:
             current = self._current_leader(context)
             # Whoever knows the current epoch knows the leader too, and asks another node on purpose.
-            self._knows_leader = 0 <= current.leader_epoch == partition.current_leader_epoch
+            knows_leader = 0 <= current.leader_epoch == partition.current_leader_epoch
             is_other = current.leader_id != context.broker.identity.node_id
             is_near = bool(rack) and rack == context.broker.settings.zone
-            self.is_elsewhere = is_other and (self._knows_leader or is_near)
+            self.is_elsewhere = is_other and (knows_leader or is_near)
             self.answer = _refusal(partition, problem, current_leader=current)
             return
         except StreamHouseError as problem:
@@ -112,10 +111,7 @@ class _Asked:
             self.answer = _refusal(self.partition, problem)
             return
         if self.partition.fetch_offset >= log.committed_end:
-            if self._knows_leader:  # and is sent there by this; who takes us for the leader would begin anew
-                beyond = OffsetOutOfRange(f"offset {self.partition.fetch_offset} is in no segment yet: ask the leader")
-                self.answer = _refusal(self.partition, beyond)
-            return
+            return  # the answer stays that another node leads; "out of range" would make who takes us for it begin anew
         self.answer = None
         self.read = PartitionRead(log, self.partition.fetch_offset, self.partition.partition_max_bytes)
 
