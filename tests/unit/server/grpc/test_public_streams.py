@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,6 +26,8 @@ from streamhouse.wire.grpc import streamhouse_v1_pb2 as pb
 
 ECHO = "/test.Echo/Echo"
 HUNG_S = 60
+LARGE = 3 * 2**20
+"""Of a message, to be on its way until the client reads."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,9 @@ def api(broker: Broker, event_loop_runner: asyncio.Runner) -> Iterator[Api]:
 
 
 @asynccontextmanager
-async def echoing(streams: Streams) -> AsyncIterator[grpc.aio.Channel]:
+async def echoing(
+    streams: Streams, before_sending: Callable[[], None] = lambda: None
+) -> AsyncIterator[grpc.aio.Channel]:
     """A service that says a topic's name and then nothing any more."""
 
     async def echo(request: pb.GetTopicRequest, answers: Answers[pb.Topic]) -> None:
@@ -48,7 +52,8 @@ async def echoing(streams: Streams) -> AsyncIterator[grpc.aio.Channel]:
             raise NotFound("nothing is there")
         if request.name == "broken":
             raise ZeroDivisionError
-        await answers.send(pb.Topic(name=request.name))
+        before_sending()
+        await answers.send(pb.Topic(name=request.name, topic_id="x" * LARGE if request.name == "large" else ""))
         await asyncio.Event().wait()
 
     method = streams.answering(pb.GetTopicRequest, echo)
@@ -139,6 +144,18 @@ async def test_open_streams_end_when_the_node_stops_and_new_ones_are_refused() -
             await open_one.read()
         assert status_of(caught.value) == ("UNAVAILABLE", "unavailable")
         assert await refusal_of(echo_of(channel, "b")) == ("UNAVAILABLE", "unavailable")
+
+
+async def test_a_stream_that_is_sending_when_the_node_stops_ends_too() -> None:
+    """gRPC takes no status while the first message is on its way with the headers."""
+    streams, sends = Streams(), asyncio.Event()
+    async with echoing(streams, sends.set) as channel:
+        sending = echo_of(channel, "large")
+        await sends.wait()
+
+        streams.stop()
+
+        assert await finishes(refusal_of(sending), "the stream") == ("UNAVAILABLE", "unavailable")
 
 
 async def test_a_stream_ends_with_its_deadline() -> None:

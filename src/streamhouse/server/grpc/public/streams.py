@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Generic
 
 import grpc
 
 from streamhouse.model.errors import Unavailable
+from streamhouse.runtime import tasks
 from streamhouse.server.grpc.calls import (
     DEFAULT_DEADLINE_S,
     Context,
@@ -37,13 +38,25 @@ class Answers(Generic[Response]):
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._sending: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
         """Send the headers: the client then knows that the call stands, also while there is nothing to send."""
-        await self._context.send_initial_metadata(())
+        await self._send(self._context.send_initial_metadata(()))
 
     async def send(self, response: Response) -> None:
-        await self._context.write(response)
+        await self._send(self._context.write(response))
+
+    async def _send(self, work: Coroutine[Any, Any, None]) -> None:
+        self._sending = tasks.begin(work)
+        await asyncio.shield(self._sending)
+
+    async def settle(self) -> None:
+        """Until what was being sent is on its way: a status that meets the headers there is refused by gRPC, and the
+        client would wait for it for ever. If the client takes nothing, until the call is ended from outside."""
+        if self._sending is not None:
+            with suppress(Exception):
+                await self._sending
 
 
 class Streams:
@@ -98,15 +111,16 @@ class Streams:
         self, converse: Callable[[AsyncIterator[bytes], Answers[Response]], Awaitable[None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         async def call(messages: AsyncIterator[bytes], context: Context) -> None:
+            answers: Answers[Response] = Answers(context)
             try:
                 self._refuse_too_many()
                 async with asyncio.timeout(context.time_remaining()) as deadline:
                     with self._counted(deadline):
-                        await converse(messages, Answers(context))
-            except TimeoutError as problem:
-                await end_with(context, _stopping() if self._is_stopping else problem)
+                        await converse(messages, answers)
             except Exception as problem:
-                await end_with(context, problem)
+                await answers.settle()
+                is_stopped = isinstance(problem, TimeoutError) and self._is_stopping
+                await end_with(context, _stopping() if is_stopped else problem)
 
         return grpc.stream_stream_rpc_method_handler(call, response_serializer=serialize)
 
