@@ -36,14 +36,14 @@ def test_every_page_is_reached_by_two_keys(viewer: Viewer) -> None:
     viewer.go("")
     assert_on(viewer, "Overview")
     for key, title in reversed(PAGES.items()):
-        viewer.press("g", key)
+        viewer.chord(key, str(link_to(viewer, title).get_attribute("href")))
         assert_on(viewer, title)
 
 
 def test_going_back_leads_to_the_page_before(viewer: Viewer) -> None:
     viewer.go("#/topics")
     assert_on(viewer, "Topics")
-    viewer.press("g", "g")
+    viewer.chord("g", "#/groups")
     assert_on(viewer, "Groups")
     viewer.page.go_back()
     assert_on(viewer, "Topics")
@@ -64,7 +64,7 @@ def test_the_question_mark_tells_of_the_keys_and_escape_closes_it(viewer: Viewer
 def test_a_dialog_does_not_outlive_its_page(viewer: Viewer) -> None:
     viewer.go("#/groups")
     assert_on(viewer, "Groups")
-    viewer.press("g", "t")
+    viewer.chord("t", "#/topics")
     viewer.button("Create topic").click()
     expect(viewer.dialog).to_be_visible()
     viewer.page.go_back()
@@ -99,7 +99,7 @@ def test_a_search_that_never_came_does_not_take_the_keyboard_later(viewer: Viewe
     assert_on(viewer, "Overview")
     viewer.press("/")
     expect(viewer.alert).to_contain_text("not now")
-    viewer.press("g", "g")
+    viewer.chord("g", "#/groups")
     assert_on(viewer, "Groups")
     expect(viewer.page.get_by_role("searchbox")).not_to_be_focused()
     expect(viewer.page.get_by_role("main")).to_be_focused()

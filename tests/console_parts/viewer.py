@@ -88,6 +88,16 @@ class Viewer:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def chord(self, key: str, place: str) -> None:
+        """`g` and this key, which lead to the place. To the page they are one chord only if the second comes soon after
+        the first, so that on a busy machine they are pressed again."""
+
+        def is_there() -> bool:
+            self.press("g", key)
+            return bool(self.script("location.hash") == place)
+
+        eventually(is_there, f"g {key} to lead to {place}", pause=0)
+
     def button(self, name: str, *, within: Locator | None = None, exact: bool = False) -> Locator:
         return (within or self.page).get_by_role("button", name=name, exact=exact)
 
