@@ -26,8 +26,8 @@ def test_what_flows_is_seen_without_asking_again(viewer: Viewer, store: Shop) ->
     expect(stored).to_contain_text("in all")
     before = _counted(stored.inner_text())
     store.produce(ORDERS, [order(number) for number in range(10)])
-    expect(stored).not_to_contain_text(f"{before:,} in all")
-    assert _counted(stored.inner_text()) >= before + 10
+    # A look may come when only some of the partitions have theirs.
+    eventually(lambda: _counted(stored.inner_text()) >= before + 10, "ten records more")
     latency = viewer.figure("Produce latency, p99")
     expect(latency).to_contain_text(re.compile(r"p99\s*[0-9.]+ m?s\s*half of them within [0-9.]+ m?s"))
 

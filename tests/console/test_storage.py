@@ -14,15 +14,18 @@ from node.wait import eventually
 
 BLOCKS = 5
 """Of each of the segments of a topic that is there to be opened."""
+BLOCK_BYTES = 700_000
+"""Of the value that fills one: a batch holds no two of them, and a block one batch."""
 
 
 @pytest.fixture(scope="module")
 def blocks(store: Shop) -> str:
     """A topic with two segments of several blocks."""
-    topic = store.create_topic("with-blocks", 1, segment_bytes="10485760", segment_ms="1000")
+    # Only its size ends a segment: batches are stored one by one, however long that takes, and the last makes it whole.
+    whole_segment = str(BLOCKS * BLOCK_BYTES)
+    topic = store.create_topic("with-blocks", 1, segment_bytes=whole_segment, segment_ms="3600000")
     for segments in (1, 2):
-        # In one request, so that they are in one segment; a batch holds one of them, and a block one batch.
-        store.produce(topic, [{"value": "x" * 700_000} for _ in range(BLOCKS)])
+        store.produce(topic, [{"value": "x" * BLOCK_BYTES} for _ in range(BLOCKS)])
         eventually(lambda: segment_count(store, topic) == segments, "a segment", pause=0.1)  # noqa: B023
     return topic
 

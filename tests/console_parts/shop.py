@@ -18,6 +18,7 @@ from node.storage import EmbeddedStorage, committed_records
 from node.wait import eventually
 from rest_parts.caller import RestCaller
 from streamhouse.spark.pipelines.registry import STATE_VARIABLE, QueryState, Registry, RunRecord, state_directory
+from streamhouse.wire.http.rest.groups import MAX_IDLE_MS
 
 ORDERS = "orders"
 ORDER_COUNT = 240
@@ -54,9 +55,11 @@ class Shop:
         self.rest.post(f"topics/{topic}/records", {"records": records, **formats})
 
     def read_with(self, group: str, topic: str, count: int, client_id: str = "shop") -> str:
-        """Reads so many records as a member of the group, commits them, and returns who the member is."""
+        """Reads so many records as a member of the group, commits them, and returns who the member is: nobody takes it
+        out of the group while the tests go on, though it asks for nothing any more."""
         members = f"groups/{quote(group, safe='')}/members"
-        joined = self.rest.post(members, {"topics": [topic], "reset": "earliest", "client_id": client_id}, status=201)
+        asked = {"topics": [topic], "reset": "earliest", "client_id": client_id, "max_idle_ms": MAX_IDLE_MS}
+        joined = self.rest.post(members, asked, status=201)
         member = f"{members}/{joined['member_id']}"
         seen = 0
 
