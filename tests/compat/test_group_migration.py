@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import confluent_kafka
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from compat.conftest import Broker, NewTopicName, unused_name
-from group_members.member import Member, wait_for_one_owner_each
+from group_members.member import LONG_SESSION_MS, Member, wait_for_one_owner_each
 from node.process import Node
 from node.wait import HUNG_SECONDS, eventually
 
@@ -59,9 +60,8 @@ def join(broker: Broker, group: str, topic: str) -> Iterator[Join]:
     """Starts a member of the test's group; whoever still runs ends with the test."""
     with ExitStack() as running:
 
-        def start(kind: str, assignor: str = "range", instance_id: str | None = None) -> Member:
-            member = Member(kind, broker.bootstrap, group, topic, assignor=assignor, instance_id=instance_id)
-            return running.enter_context(member)
+        def start(kind: str, **options: Any) -> Member:
+            return running.enter_context(Member(kind, broker.bootstrap, group, topic, **options))
 
         yield start
 
@@ -87,6 +87,15 @@ def committed_total(admin: AdminClient, group: str) -> int:
     return sum(at.offset for at in answer.topic_partitions if at.offset > 0)
 
 
+def lengthen_sessions(admin: AdminClient, group: str) -> None:
+    """Those of the consumer protocol."""
+    session = ConfigEntry(
+        "consumer.session.timeout.ms", str(LONG_SESSION_MS), incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[session])
+    admin.incremental_alter_configs([resource])[resource].result(HUNG_SECONDS)
+
+
 def kind_of(admin: AdminClient, group: str) -> ConsumerGroupType:
     listed = admin.list_consumer_groups().result(HUNG_SECONDS).valid
     (found,) = [one for one in listed if one.group_id == group]
@@ -98,7 +107,7 @@ def test_a_group_is_rolled_to_the_newer_protocol_and_back_and_every_record_is_re
     broker: Broker, admin: AdminClient, group: str, topic: str, join: Join, classic: str, assignor: str
 ) -> None:
     numbers = Numbers(broker.bootstrap, topic)
-    live = [join(classic, assignor), join(classic, assignor)]
+    live = [join(classic, assignor=assignor), join(classic, assignor=assignor)]
     everybody = list(live)
 
     def settle(kind: ConsumerGroupType) -> None:
@@ -110,7 +119,7 @@ def test_a_group_is_rolled_to_the_newer_protocol_and_back_and_every_record_is_re
 
     def replace(index: int, kind: str) -> None:
         """A new one first, then the old one goes: at no time is there nobody."""
-        live.append(join(kind, assignor))
+        live.append(join(kind, assignor=assignor))
         everybody.append(live[-1])
         numbers.send()
         wait_for_one_owner_each(live, PARTITIONS)
@@ -125,8 +134,10 @@ def test_a_group_is_rolled_to_the_newer_protocol_and_back_and_every_record_is_re
     settle(ConsumerGroupType.CONSUMER)
     replace(0, classic)
     settle(ConsumerGroupType.CLASSIC)
-    seen = [value for member in everybody for value in member.values]
-    assert set(seen) == set(numbers.sent)
+    eventually(
+        lambda: {value for member in everybody for value in member.values} == set(numbers.sent),
+        "everything that was produced",
+    )
 
 
 def test_clients_of_every_kind_share_one_group_and_read_everything_once(
@@ -136,6 +147,7 @@ def test_clients_of_every_kind_share_one_group_and_read_everything_once(
     wait_for_one_owner_each(members, PARTITIONS)
     numbers = Numbers(broker.bootstrap, topic)
     numbers.send(120)
+    eventually(lambda: sum(len(member.values) for member in members) >= 120, "everything that was produced")
     eventually(lambda: committed_total(admin, group) == 120, "the commit of everything")
     seen = [value for member in members for value in member.values]
     assert sorted(seen) == sorted(numbers.sent), "in a stable group everything is read once"
@@ -146,11 +158,13 @@ def test_clients_of_every_kind_share_one_group_and_read_everything_once(
 def test_a_static_member_comes_back_in_the_other_protocol_and_has_its_partitions(
     admin: AdminClient, group: str, join: Join, before: str, after: str
 ) -> None:
-    stays, changes = join(before, instance_id="first"), join(before, instance_id="second")
+    lengthen_sessions(admin, group)
+    stays = join(before, instance_id="first", session_ms=LONG_SESSION_MS)
+    changes = join(before, instance_id="second", session_ms=LONG_SESSION_MS)
     wait_for_one_owner_each([stays, changes], PARTITIONS)
     moved = changes.owned
     changes.crash()
-    again = join(after, instance_id="second")
+    again = join(after, instance_id="second", session_ms=LONG_SESSION_MS)
     wait_for_one_owner_each([stays, again], PARTITIONS)
     assert again.owned == moved
     assert kind_of(admin, group) == ConsumerGroupType.CONSUMER

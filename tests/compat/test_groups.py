@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import confluent_kafka
 import kafka
@@ -13,7 +14,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, Ka
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
 from compat.conftest import Broker, NewTopicName, unused_name
-from group_members.member import CLASSIC_KINDS, KINDS, Member, wait_for_one_owner_each
+from group_members.member import CLASSIC_KINDS, KINDS, LONG_SESSION_MS, Member, wait_for_one_owner_each
 from log_parts.kafka import Kafka
 from node.process import Node
 from node.wait import HUNG_SECONDS, eventually
@@ -53,9 +54,8 @@ def join(broker: Broker, group: str, topic: str) -> Iterator[Join]:
     """Starts a member of the test's group; whoever still runs ends with the test."""
     with ExitStack() as running:
 
-        def start(kind: str, *, assignor: str = "range", instance_id: str | None = None) -> Member:
-            member = Member(kind, broker.bootstrap, group, topic, assignor=assignor, instance_id=instance_id)
-            return running.enter_context(member)
+        def start(kind: str, **options: Any) -> Member:
+            return running.enter_context(Member(kind, broker.bootstrap, group, topic, **options))
 
         yield start
 
@@ -130,6 +130,7 @@ def test_clients_of_every_kind_share_the_partitions_of_one_group(
     wait_for_one_owner_each(members, PARTITIONS)
     assert all(len(member.owned) == 2 for member in members)
     values = produce(broker, topic, range(120))
+    eventually(lambda: sum(len(member.values) for member in members) >= 120, "everything that was produced")
     eventually(lambda: committed_total(admin, group) == 120, "the commit of everything")
     seen = [value for member in members for value in member.values]
     assert sorted(seen) == sorted(values), "in a stable group everything is read once"
@@ -144,13 +145,13 @@ def test_clients_of_every_kind_share_the_partitions_of_one_group(
 def test_a_static_member_that_restarts_gets_its_partitions_back_and_nobody_else_notices(
     admin: AdminClient, group: str, join: Join, kind: str
 ) -> None:
-    stays = join(kind, instance_id="first")
-    restarts = join(kind, instance_id="second")
+    stays = join(kind, instance_id="first", session_ms=LONG_SESSION_MS)
+    restarts = join(kind, instance_id="second", session_ms=LONG_SESSION_MS)
     wait_for_one_owner_each([stays, restarts], PARTITIONS)
     kept, moved = stays.owned, restarts.owned
     revocations = len(stays.revoked)
     restarts.crash()
-    again = join(kind, instance_id="second")
+    again = join(kind, instance_id="second", session_ms=LONG_SESSION_MS)
     eventually(lambda: again.owned == moved, "the same partitions as before")
     assert stays.owned == kept
     assert len(stays.revoked) == revocations, "no rebalance"

@@ -19,6 +19,10 @@ from node.wait import HUNG_SECONDS, eventually
 
 KINDS = ("confluent", "consumer-protocol", "aiokafka", "kafka-python")
 CLASSIC_KINDS = ("confluent", "aiokafka", "kafka-python")
+SESSION_MS = 6_000
+"""The shortest that brokers allow, so that a member that vanishes is noticed soon."""
+LONG_SESSION_MS = 60_000
+"""For a member that vanishes and must be back in time, however long its new process takes to start."""
 _TESTS = Path(__file__).parent.parent
 
 
@@ -30,7 +34,9 @@ class Seen:
 
 
 class Member:
-    """Started at once. It ends by `leave`, `crash`, or with the block that it was opened in."""
+    """Started at once. It ends by `leave`, `crash`, or with the block that it was opened in.
+
+    `session_ms` is for classic members; that of the consumer protocol is the broker's."""
 
     def __init__(
         self,
@@ -41,6 +47,7 @@ class Member:
         *,
         assignor: str = "range",
         instance_id: str | None = None,
+        session_ms: int = SESSION_MS,
     ) -> None:
         self.kind = kind
         self.seen: list[Seen] = []
@@ -55,6 +62,7 @@ class Member:
             "topic": topic,
             "assignor": assignor,
             "instance_id": instance_id,
+            "session_ms": session_ms,
         }
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the member
         self._process = subprocess.Popen(

@@ -13,7 +13,6 @@ from typing import Any
 
 from group_members.events import Ownership, tell, tell_records
 
-SESSION_MS = 6_000
 HEARTBEAT_MS = 300
 POLL_MS = 50
 
@@ -49,7 +48,7 @@ def run_confluent(options: dict[str, Any], leaving: Leaving) -> None:
         config["group.protocol"] = "consumer"
     else:
         config |= {
-            "session.timeout.ms": SESSION_MS,
+            "session.timeout.ms": options["session_ms"],
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "partition.assignment.strategy": options["assignor"],
         }
@@ -94,7 +93,7 @@ def run_kafka_python(options: dict[str, Any], leaving: Leaving) -> None:
         group_instance_id=options["instance_id"],
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=options["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=[RangePartitionAssignor],
         reconnect_backoff_ms=20,
@@ -133,7 +132,7 @@ async def read_with_aiokafka(options: dict[str, Any], leaving: Leaving) -> None:
         group_instance_id=options["instance_id"],
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=options["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         partition_assignment_strategy=(RangePartitionAssignor,),
     )
