@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from node.process import Node
-from node.wait import eventually
+from node.wait import HUNG_SECONDS, eventually
 from stored_cluster.shell import ClusterShell, meanwhile
 
 PARTITIONS = 4
@@ -71,6 +71,12 @@ def leaders(shell: ClusterShell) -> dict[int, str | None]:
     return {one["partition"]: one["leader"] for one in shell.json("partition", "list")}
 
 
+def names_leader(agent: Node, partition: int) -> bool:
+    """Whether clients are told of one there."""
+    metadata = AdminClient({"bootstrap.servers": agent.bootstrap}).list_topics("orders", timeout=HUNG_SECONDS)
+    return bool(metadata.topics["orders"].partitions[partition].leader >= 0)
+
+
 def verify(shell: ClusterShell) -> str:
     return shell.ok("cluster", "verify", "--deep", "--objects", f"file://{shell.objects}")
 
@@ -109,6 +115,7 @@ def test_the_records_of_a_dead_agent_are_waited_for_until_they_are_given_up(
 
     eventually(lambda: leaders(shell)[0] is None, "the end of its lease", pause=0.2)
     assert "waits for agent a1" in shell.ok("partition", "list", "orders")
+    eventually(lambda: not names_leader(agents["a2"], 0), "the other agent to know of it", pause=0.2)
     described = ("topic", "describe", "orders", "--bootstrap", agents["a2"].bootstrap)
     assert "waits for agent a1, whose disk may hold acknowledged records" in shell.ok(*described)
     first = shell.json(*described)["partitions"][0]

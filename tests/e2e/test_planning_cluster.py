@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from log_parts.kafka import Kafka
 from node.cluster import Cluster
 from node.process import Node
-from node.storage import service_options
+from node.storage import committed_records, service_options
 from node.wait import HUNG_SECONDS, eventually
 from planning_parts.reading import plan, read_plan
 from services.postgres import PostgresServer
@@ -22,6 +22,7 @@ from streamhouse.wire.http import planning as api
 
 PARTITIONS = 4
 RECORDS = 400
+SEGMENT_BYTES = 16_384
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +43,30 @@ def topic(cluster: Cluster) -> str:
     name = cluster.new_topic()
     create_topic(cluster, name, PARTITIONS)
     cluster.wait_led(name)
+    # Before there is a tail, which would be uploaded when its partition is handed over.
+    wait_led_by_both(cluster, name)
     produce(cluster, name, count=RECORDS, size_bytes=500)
-    uploaded = f"SELECT DISTINCT partition_id FROM segments WHERE topic = '{name}'"
-    eventually(lambda: len(cluster.storage.query(uploaded)) == PARTITIONS, "segments of all partitions", pause=0.1)
+    # Each of these is a segment's worth alone, so that nothing before the tail is left to be uploaded together with it.
+    produce(cluster, name, count=PARTITIONS, size_bytes=SEGMENT_BYTES)
+    eventually(
+        lambda: committed_records(cluster.storage, name) == RECORDS + PARTITIONS,
+        "segments with everything",
+        pause=0.1,
+    )
     produce(cluster, name, count=PARTITIONS, size_bytes=10)
     return name
 
 
+def wait_led_by_both(cluster: Cluster, topic: str) -> None:
+    eventually(
+        lambda: {cluster.leader_of(topic, partition).name for partition in range(PARTITIONS)} == {"a1", "a2"},
+        "partitions led by both agents",
+        pause=0.1,
+    )
+
+
 def create_topic(cluster: Cluster, name: str, partitions: int) -> None:
-    config = {"segment.bytes": "16384", "segment.ms": "3600000"}
+    config = {"segment.bytes": str(SEGMENT_BYTES), "segment.ms": "3600000"}
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(name, partitions, config=config)])[name].result()
 
@@ -71,7 +87,7 @@ def assert_plans_are_complete(cluster: Cluster, client: PlanningClient, topic: s
 
 
 def test_every_agent_answers_for_all_partitions(cluster: Cluster, topic: str) -> None:
-    assert {cluster.leader_of(topic, partition).name for partition in range(PARTITIONS)} == {"a1", "a2"}
+    wait_led_by_both(cluster, topic)
     for agent in cluster.agents.values():
         with PlanningClient(agent.http) as client:
             latest = client.offsets(
@@ -93,7 +109,11 @@ def test_a_server_without_an_agent_answers_too(cluster: Cluster, topic: str, tmp
         Node(tmp_path, *options, env={"DISABLE_EMBEDDED_AGENT": "1"}) as server,
         PlanningClient(server.http) as client,
     ):
-        assert sorted(client.cluster().kafka) == sorted(agent.bootstrap for agent in cluster.agents.values())
+        eventually(
+            lambda: sorted(client.cluster().kafka) == sorted(agent.bootstrap for agent in cluster.agents.values()),
+            "the addresses of both agents",
+            pause=0.1,
+        )
         assert_plans_are_complete(cluster, client, topic)
 
 
