@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
@@ -46,7 +47,8 @@ class Workload:
                 "linger.ms": 1,
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 200,
-                "message.timeout.ms": int(HUNG_SECONDS * 1000),
+                # Never: faults may last longer than any one wait, and `settle` says when it is enough.
+                "message.timeout.ms": 0,
                 **_QUICK,
             }
         )
@@ -99,6 +101,10 @@ class Workload:
         with self._lock:
             return len(self._outcomes) == len(self._sent)
 
+    def _open(self) -> dict[Partition, int]:
+        with self._lock:
+            return dict(Counter(partition for partition, content in self._sent if content not in self._outcomes))
+
     def wait_acknowledged(self, count: int) -> None:
         eventually(lambda: self.acknowledged >= count, f"{count} acknowledgements")
 
@@ -113,7 +119,11 @@ class Workload:
 
     def settle(self) -> None:
         """Wait until every record is acknowledged: faults have ended, and the producer does not give up."""
-        eventually(lambda: self.settled, "every record's outcome")
+        try:
+            eventually(lambda: self.settled, "every record's outcome")
+        except AssertionError as problem:
+            problem.add_note(f"records without an outcome, by partition: {self._open()}")
+            raise
         assert self.acknowledged == len(self._sent), f"some records were given up: {set(self._errors)}"
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -226,7 +236,9 @@ class Tail:
 def create_topic(bootstrap: str, topic: str, partitions: int, **config: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUICK})
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(HUNG_SECONDS)
+    wanted = NewTopic(topic, partitions, 1, config=settings)
+    # The client ends its wait before we end ours, so that it is the one to say what failed.
+    admin.create_topics([wanted], request_timeout=HUNG_SECONDS / 2)[topic].result(HUNG_SECONDS)
 
 
 def fingerprint(key: bytes | None, value: bytes | None) -> str:
