@@ -165,9 +165,11 @@ def committed_records(storage: Storage, topic: str) -> int:
 
 
 def assert_rows_and_objects_agree(storage: Storage) -> None:
-    """I3: the log has no seams. I7: every row has its object, with the right size."""
+    """I3: the log has no seams. I7: every row has its object, with the right size. Rows are read before objects, which
+    are there before their rows."""
     assert storage.query(_SEAMS) == [], "seams in the log (topic, partition, base, previous end, epoch, previous epoch)"
     assert storage.query(_ENDS) == [], "partitions that do not end where their segments end"
+    segments = segments_of(storage)
     sizes = storage.object_sizes()
-    for segment in segments_of(storage):
+    for segment in segments:
         assert sizes.get(segment.object_key) == segment.size_bytes, f"row and object disagree: {segment}"
