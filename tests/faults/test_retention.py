@@ -33,6 +33,21 @@ def start_offset(node: Node, topic: str) -> int:
         return int(raw.list_offset(topic, -2).offset)
 
 
+def read_offsets(raw: RawConnection, topic: str, start: int) -> list[int]:
+    """From there to the end of the log, in as many fetches as it takes: none crosses from segments into memory."""
+    found: list[int] = []
+    position, end = start, raw.list_offset(topic, -1).offset
+    while position < end:
+        answer = raw.fetch(topic, position)
+        assert answer.error_code == 0, f"fetch answered with {answer.error_code}"
+        # A fetch begins with the batch that its offset is in.
+        offsets = [offset for offset in read_values(answer.records) if offset >= position]
+        assert offsets, f"nothing at {position}, before the end at {end}"
+        found += offsets
+        position = offsets[-1] + 1
+    return found
+
+
 def test_records_older_than_the_retention_are_deleted_with_their_objects(storage: Storage, data_dir: Path) -> None:
     now = int(time.time() * 1000)
     with Node(data_dir, *BRISK, *BUSY, *storage.options) as node:
@@ -43,9 +58,8 @@ def test_records_older_than_the_retention_are_deleted_with_their_objects(storage
         eventually(lambda: storage.object_sizes().keys() == live_keys(storage), "their objects to be deleted")
         with RawConnection(node.address) as raw:
             assert raw.fetch("timed", 0).error_code == 1  # OFFSET_OUT_OF_RANGE
-            answer = raw.fetch("timed", 10)
-            assert answer.log_start_offset == 10
-            assert list(read_values(answer.records)) == list(range(10, 20))
+            assert raw.fetch("timed", 10).log_start_offset == 10
+            assert read_offsets(raw, "timed", 10) == list(range(10, 20))
         eventually(lambda: committed_records(storage, "timed") == 10, "only what is kept in the table")
         assert_rows_and_objects_agree(storage)
         node.kill9()
@@ -122,5 +136,5 @@ def test_deleted_records_stay_deleted_after_a_crash(storage: Storage, data_dir: 
         node.start()
         assert start_offset(node, "cut") == 7
         with RawConnection(node.address) as raw:
-            assert list(read_values(raw.fetch("cut", 7).records))[-3:] == [7, 8, 9]
+            assert read_offsets(raw, "cut", 7) == [7, 8, 9]
             assert raw.produce("cut", build_batch(b"next")).base_offset == 10
