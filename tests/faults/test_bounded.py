@@ -147,16 +147,13 @@ def test_a_decent_large_request_gets_its_turn_despite_promises(
 
 
 def test_silent_connections_are_closed_and_busy_ones_are_not(data_dir: Path) -> None:
-    with (
-        Node(data_dir, "--idle-timeout", "1s") as node,
-        RawConnection(node.address) as silent,
-        RawConnection(node.address) as busy,
-    ):
+    with Node(data_dir, "--idle-timeout", "1s") as node:
         create_topic(node.bootstrap, "decent", 1)
-        # Waiting for records is not silence: the node owes an answer.
-        busy.send(fetch_request("decent", 0, max_wait_ms=3000))
-        assert silent.is_closed_by_node()
-        assert busy.receive_frame()
+        with RawConnection(node.address) as silent, RawConnection(node.address) as busy:
+            # Waiting for records is not silence: the node owes an answer.
+            busy.send(fetch_request("decent", 0, max_wait_ms=3000))
+            assert silent.is_closed_by_node()
+            assert busy.receive_frame()
 
 
 def test_connections_above_the_limit_are_refused_and_the_others_live(data_dir: Path) -> None:
