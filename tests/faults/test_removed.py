@@ -39,10 +39,17 @@ def assert_refuses_and_ends(node: Node, take_away: Callable[[], None]) -> str:
     return node.stderr()
 
 
+def remove_at_once(directory: Path) -> None:
+    """In one step for the node, which otherwise might still put something into what is being removed."""
+    renamed = directory.with_name("removed")
+    directory.rename(renamed)
+    shutil.rmtree(renamed)
+
+
 def test_a_node_whose_data_directory_is_removed_ends_with_an_error(data_dir: Path) -> None:
     with Node(data_dir, *IN_WAL) as node:
         fill(node)
-        said = assert_refuses_and_ends(node, lambda: shutil.rmtree(data_dir))
+        said = assert_refuses_and_ends(node, lambda: remove_at_once(data_dir))
         assert "5 acknowledged records of 1 partitions could not be uploaded, and their WAL is gone: kept/0" in said
     assert not data_dir.exists(), "made again by a node that had lost it"
 
@@ -53,7 +60,7 @@ def test_what_a_node_has_in_memory_is_uploaded_when_its_wal_is_removed(
 ) -> None:
     def take_away() -> None:
         if what == "the directory":
-            shutil.rmtree(data_dir / "wal")
+            remove_at_once(data_dir / "wal")
         else:
             for file in (data_dir / "wal").iterdir():
                 file.unlink()
