@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -145,7 +146,12 @@ class Node:
 
     def _find_pid(self, launched: int) -> int:
         def is_node(process: psutil.Process) -> bool:
-            return process.cmdline()[1:4] == ["-m", "streamhouse", self._command]
+            try:
+                return process.cmdline()[1:4] == ["-m", "streamhouse", self._command]
+            except psutil.ZombieProcess:
+                return process.pid != launched  # it has ended below a wrapper, which must not be taken for it
+            except psutil.NoSuchProcess:
+                return False
 
         family = [psutil.Process(launched), *psutil.Process(launched).children(recursive=True)]
         return next((process.pid for process in family if is_node(process)), launched)
@@ -174,14 +180,19 @@ class Node:
         """End it as a crash does: no handler runs, nothing is flushed."""
         assert self._process is not None
         if self.running:
-            os.kill(self.pid, signal.SIGKILL)
+            self._signal_to_end(signal.SIGKILL)
         self.wait_exit()
 
     def terminate(self) -> int:
         """Ask it to drain and stop; returns its exit code."""
         assert self._process is not None
-        os.kill(self.pid, signal.SIGTERM)
+        self._signal_to_end(signal.SIGTERM)
         return self.wait_exit()
+
+    def _signal_to_end(self, number: signal.Signals) -> None:
+        """A wrapper outlives its node for a moment, so the node may have ended though this one runs."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def wait_exit(self) -> int:
         """The exit code, once it has ended by itself; a signal is the negative of its number."""
@@ -202,10 +213,8 @@ class Node:
         """Wrapper and node share a session of their own; whatever of it is left goes."""
         if self._process is None:
             return
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait(HUNG_SECONDS)
 
 
