@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from maintain_parts.logs import SMALL_TAIL, configure, connection_to, create_topic, keyed_records, latest_values
 from node.storage import ServiceStorage, assert_rows_and_objects_agree, segments_of
-from node.wait import HUNG_SECONDS
+from node.wait import HUNG_SECONDS, eventually
 from services.postgres import PostgresServer
 from services.seaweed import S3Bucket
 from spark_parts.nodes import OPTIONS, SparkNode, embedded
@@ -190,8 +190,10 @@ def test_a_topic_that_grew_and_was_not_described_again_comes_back_with_all_its_p
     with embedded(directory, *SMALL_TAIL, "--segment-age", "300ms") as node:
         topic = create_topic(node, 2)
         descriptors = directory / "objects" / "topics"
-        described = {path: path.read_bytes() for path in descriptors.rglob("*") if path.is_file()}
-        assert described
+        files = eventually(
+            lambda: [path for path in descriptors.rglob("*") if path.is_file()], "the topic to be described"
+        )
+        described = {path: path.read_bytes() for path in files}
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
         admin.create_partitions([NewPartitions(topic, 5)])[topic].result(HUNG_SECONDS)
         produce_with_every_codec(node.bootstrap, topic, keyed_records(100, keys=50))
