@@ -9,21 +9,33 @@ from node.raw import Closed, RawConnection, build_batch, read_values
 from node.wait import eventually
 
 NOT_LEADER = 6
+REQUEST_TIMED_OUT = 7
 
 
 def produce(cluster: Cluster, topic: str, *values: bytes, partition: int = 0, **batch: Any) -> int:
-    """Through its leader, asked again while leadership moves; the base offset that was acknowledged."""
+    """Through its leader, asked again while leadership moves; the base offset that was acknowledged.
+
+    What was not acknowledged may become durable nevertheless, so the batch has a producer, and is stored once."""
 
     def accepted() -> tuple[int] | None:
         try:
             with RawConnection(cluster.leader_of(topic, partition).address) as raw:
+                if "producer_id" not in batch:
+                    batch.update(_first_of_a_producer(raw))
                 answer = raw.produce(topic, build_batch(*values, **batch), partition=partition)
         except (OSError, Closed):
             return None
-        assert answer.error_code in (0, NOT_LEADER), f"produce answered with {answer.error_code}"
+        refusals = (NOT_LEADER, REQUEST_TIMED_OUT)
+        assert answer.error_code in (0, *refusals), f"produce answered with {answer.error_code}"
         return (answer.base_offset,) if answer.error_code == 0 else None
 
     return eventually(accepted, f"an acknowledgement of {topic}/{partition}", pause=0.05)[0]
+
+
+def _first_of_a_producer(raw: RawConnection) -> dict[str, int]:
+    identity = raw.init_producer_id()
+    assert identity.error_code == 0, f"init producer id answered with {identity.error_code}"
+    return {"producer_id": identity.producer_id, "producer_epoch": identity.producer_epoch, "sequence": 0}
 
 
 def read(agent: Agent, topic: str, *, partition: int = 0) -> dict[int, bytes | None] | None:
