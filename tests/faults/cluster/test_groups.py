@@ -54,7 +54,8 @@ def coordinator_of(cluster: Cluster, group: str) -> Agent:
 
 
 def fill(cluster: Cluster, topic: str, first: int, count: int) -> set[str]:
-    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap, **QUICK})
+    # What is sent again, because its lease lapsed before it was acknowledged, is to be stored once.
+    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, **QUICK})
     values = {str(number) for number in range(first, first + count)}
     for value in sorted(values):
         producer.produce(topic, value, partition=int(value) % PARTITIONS)
@@ -151,9 +152,13 @@ def test_groups_spread_over_the_agents_and_move_when_one_drains(cluster: Cluster
     groups = [f"{topic}-group-{number}" for number in range(30)]
     for group in groups[:6]:
         commit(cluster, group, topic, 7)
-    spread = {group: coordinator_of(cluster, group).name for group in groups}
-    assert set(spread.values()) == set(cluster.agents), "an agent coordinates none of thirty groups"
-    victim = cluster.agents[spread[groups[0]]]
+    # A cluster that was healed leads every partition, and may still be about to give the shards back.
+    eventually(
+        lambda: {coordinator_of(cluster, group) for group in groups} == set(cluster.agents.values()),
+        "every agent to coordinate some of thirty groups",
+        pause=0.1,
+    )
+    victim = coordinator_of(cluster, groups[0])
     assert victim.terminate() == 0
     for group in groups[:6]:
         assert coordinator_of(cluster, group) is not victim
