@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from node.cluster import Cluster
-from node.wait import eventually
+from node.cluster import Agent, Cluster
+from node.wait import HUNG_SECONDS, eventually
 
 
 class Held(NamedTuple):
@@ -21,6 +22,14 @@ class Held(NamedTuple):
 
 Key = tuple[str, int]
 """A topic and the number of a partition, or "" and that of a shard."""
+
+
+def metric(agent: Agent, sample: str) -> float:
+    """What the agent says of itself; `sample` has its labels."""
+    with urllib.request.urlopen(f"{agent.http}/metrics", timeout=HUNG_SECONDS) as answer:
+        lines = answer.read().decode().splitlines()
+    (line,) = [line for line in lines if line.startswith(f"{sample} ")]
+    return float(line.split()[-1])
 
 
 class Watch:
@@ -44,20 +53,24 @@ class Watch:
         return held
 
     def wait_settled(self) -> dict[Key, Held]:
-        """Until nothing has changed hands for two seconds, with everything held."""
+        """Until nothing has changed hands for two seconds, with everything held and nothing to be handed over, such as
+        what is tried again later."""
         since = time.monotonic()
         before: dict[Key, Held] = {}
 
         def settled() -> bool:
             nonlocal since, before
             now = self.look()
-            if now != before or not all(held.is_live for held in now.values()):
+            if now != before or not all(held.is_live for held in now.values()) or self._is_any_to_hand_over():
                 since, before = time.monotonic(), now
             return time.monotonic() - since > 2
 
         eventually(settled, "nothing to change hands", pause=0.2)
         self.history.clear()
         return self.look()
+
+    def _is_any_to_hand_over(self) -> bool:
+        return any(metric(agent, "streamhouse_partitions_to_hand_over") for agent in self._cluster.agents.values())
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
