@@ -95,7 +95,10 @@ async def until_waiting(kind: MetadataStoreKind, *tasks: asyncio.Task[Any]) -> N
     """Until each of these waits for a lock. In SQLite, where all writers wait for the one that is, there is nothing to
     see: they come after it."""
     if isinstance(kind, PostgresKind):
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        # One that has been given its lock and was not yet woken up still has a wait event, and nobody that blocks it.
+        waiting = """
+            SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
+        """
         while len(await kind.query(waiting)) < len(tasks):
             assert not any(task.done() for task in tasks), "it did not wait"
     assert not any(task.done() for task in tasks), "it did not wait"

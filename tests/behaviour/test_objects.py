@@ -9,11 +9,18 @@ import pytest
 
 from behaviour.object_stores import ObjectStoreKind
 from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidInput, NotFound
+from streamhouse.objects import patience
 from streamhouse.objects.store import ObjectInfo, ObjectStore
 
 KEY = "topics/orders/0/00000000000000000000-1.strm"
 HOSTILE_KEYS = ["", "/", "/etc/passwd", "a//b", "a/", "../x", "a/../b", "a/./b", ".", "..", "a\0b", ".uploads/x", "a b",
                 "a\\b", "ключ", "a" * 300, "a/" * 500 + "a", "a%2e%2e", "a?b", "a#b", "a\nb"]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_second_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second try beside a first one that a busy S3 server is slow to answer would find its own key taken."""
+    monkeypatch.setattr(patience, "_SECOND_TRY_S", 60.0)
 
 
 async def keys_under(store: ObjectStore, prefix: str) -> list[str]:

@@ -117,10 +117,12 @@ async def test_two_failures_are_a_failure() -> None:
 
 
 async def test_when_neither_is_answered_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_LIMIT_S", 0.02)
+    monkeypatch.setattr(patience, "_LIMIT_S", 0.5)
     pair = Pair()
     assert isinstance(await pair.settle(), TimeoutError)
-    assert (pair.first.was_cancelled, pair.second.was_cancelled) == (True, True)
+    assert pair.first.was_cancelled
+    # On a machine that pauses until the limit, the second is ended before its first step.
+    assert pair.second.was_cancelled == pair.second.begun.is_set()
     assert pair.outruns == 0
 
 
