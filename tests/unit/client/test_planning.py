@@ -156,7 +156,7 @@ def test_nobody_there_is_unavailable_in_the_end() -> None:
 
 def test_a_node_that_never_can_is_unavailable_in_the_end_with_its_reason(scripted: Callable[..., Scripted]) -> None:
     server = scripted(refusal(NotLeader("nobody leads t/0")))
-    client = PlanningClient(server.endpoint, timeout_seconds=0.3)
+    client = PlanningClient(server.endpoint, timeout_seconds=3)
     with client, pytest.raises(Unavailable, match="nobody leads t/0"):
         client.tail("t", 0, 0, 1)
 

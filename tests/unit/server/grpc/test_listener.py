@@ -118,7 +118,7 @@ async def test_a_call_without_a_deadline_gets_one(monkeypatch: pytest.MonkeyPatc
         problem = await finishes(call_raw(port, f"/{SERVICE}/NudgeTransfers", b""), "the call")
 
     assert problem.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert peer.cancelled == 1
+    assert peer.cancelled == len(peer.asked)  # none, if the time was over before the message was read
 
 
 async def test_a_deadline_of_a_century_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:

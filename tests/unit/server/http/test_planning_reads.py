@@ -249,7 +249,7 @@ def test_a_store_that_cannot_be_read_is_unavailable_and_then_asked_again(
     broker.flush()
     broker.faults.fail_reads(times=None)
     with (
-        PlanningClient(broker.endpoint, timeout_seconds=0.3) as impatient,
+        PlanningClient(broker.endpoint, timeout_seconds=3) as impatient,
         pytest.raises(Unavailable, match="injected"),
     ):
         impatient.ranges([question(topic)], piece_bytes=PIECE_BYTES)
