@@ -874,7 +874,7 @@ async def test_it_looks_when_another_agents_lease_is_about_to_run_out() -> None:
     async with a_cluster() as cluster:
         a = await cluster.join("a")
         topic = await cluster.topic(1)
-        await cluster.store.acquire_leases("gone", [TopicPartition(topic.topic_id, 0)], 150)
+        await cluster.store.acquire_leases("gone", [TopicPartition(topic.topic_id, 0)], 2_000)
 
         await a.assigner.start()
         assert a.numbers == set()

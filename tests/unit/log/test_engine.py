@@ -178,13 +178,22 @@ async def test_a_stop_that_cannot_upload_leaves_the_records_in_the_wal(wal: Path
 
 async def test_a_stop_that_takes_longer_than_a_lease_still_uploads_everything(wal: Path) -> None:
     """The leases must be kept for as long as the flush needs them."""
-    async with bench(wal) as shared, shared.engine(lease_ttl=400, lease_renewal=50, shutdown_timeout=4_000) as running:
+    async with bench(wal) as shared, shared.engine(lease_ttl=30_000, lease_renewal=20) as running:
         await running.create()
         await running.produce(sent())
         leader = running.leader()
-        shared.objects.slow(Operation.CREATE, 800)
+        hold = shared.objects.hold(Operation.CREATE)
+        stopping = asyncio.ensure_future(running.engine.stop())
+        await finishes(hold.reached.wait(), "the upload has begun")
 
-        await finishes(running.engine.stop(), "the stop")
+        renewals = shared.metadata.calls
+        for _ in range(4):
+            shared.clock.pass_time(15_000)
+            # When the second begins, the first has been answered.
+            enough = renewals.count("renew_leases") + 2
+            await until(lambda enough=enough: renewals.count("renew_leases") >= enough, "the leases are renewed")
+        hold.release()
+        await finishes(stopping, "the stop")
 
         assert leader.committed_end == 1
 

@@ -169,9 +169,10 @@ def test_an_expelled_member_may_not_commit_and_joins_anew_with_the_next_poll(bro
         address = broker.flume_address
         async with AsyncProducer(address) as producer:
             await producer.produce(topic, b"x")
-        async with AsyncGroupConsumer(address, topic, [topic], session_timeout_ms=200) as member:
+        async with AsyncGroupConsumer(address, topic, [topic], session_timeout_ms=2_000) as member:
             before = member.member_id
             assert len(await member.poll()) == 1
+            await member.commit()
             await member._tasks.cancel()  # its heartbeats
             while True:
                 try:
