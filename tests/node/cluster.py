@@ -28,12 +28,6 @@ TIMINGS = (
 )  # fmt: skip
 """Short, so that a fail-over takes seconds; long enough for a busy machine of two cores to renew in time."""
 
-LASTING = (
-    "--lease-ttl", "10s", "--lease-renewal", "500ms", "--heartbeat", "500ms", "--liveness", "20s", "--rebalance", "1s",
-)  # fmt: skip
-"""As often, but no lease runs out because the machine stood still: for what has to happen without that. Not longer,
-because an agent that was without its store is whole again only after the time of a lease."""
-
 ROLLING = ("--segment-bytes", "16KiB", "--segment-age", "300ms", "--wal-file-bytes", "1MiB")
 """A few records cross every step: WAL, segment, commit, trim."""
 
@@ -146,7 +140,7 @@ class Cluster:
     ) -> None:
         """`timings` are short unless others are given; () leaves an agent its defaults."""
         self.durability = durability
-        self.timings = timings
+        self._timings = timings
         self.storage = ServiceStorage(dsn, bucket)
         self.agents: dict[str, Agent] = {}
         self._directory = directory
@@ -353,7 +347,7 @@ class Cluster:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`streamhouse …` with everything about this cluster in its environment."""
-        options = (*self.timings, *service_options(self._dsn, self._bucket, self._bucket.endpoint))
+        options = (*self._timings, *service_options(self._dsn, self._bucket, self._bucket.endpoint))
         settings = {
             f"STREAMHOUSE_{option.removeprefix('--').replace('-', '_').upper()}": value
             for option, value in zip(options[::2], options[1::2], strict=True)

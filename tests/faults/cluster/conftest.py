@@ -11,28 +11,23 @@ from pathlib import Path
 import pytest
 
 from faults.workload import Workload
-from node.cluster import LASTING, TIMINGS, Cluster
+from node.cluster import Cluster
 from services.postgres import PostgresServer
 from services.seaweed import SeaweedServer
 
 PARTITIONS = 4
 
-without_expiry = pytest.mark.parametrize("timings", [LASTING], ids=["lasting"])
-"""For tests in which no lease has to run out: one that did so all the same would look like what they forbid."""
-
 
 class Pool:
-    """Three agents for each durability and timings, started when first asked for. A cluster that does not heal is
-    replaced."""
+    """Three agents for each durability, started when first asked for. A cluster that does not heal is replaced."""
 
     def __init__(self, postgres: PostgresServer, store: SeaweedServer) -> None:
         self._postgres = postgres
         self._store = store
-        self._clusters: dict[tuple[str, tuple[str, ...]], tuple[Cluster, ExitStack]] = {}
+        self._clusters: dict[str, tuple[Cluster, ExitStack]] = {}
 
-    def take(self, durability: str, timings: tuple[str, ...]) -> Cluster:
-        key = durability, timings
-        if key not in self._clusters:
+    def take(self, durability: str) -> Cluster:
+        if durability not in self._clusters:
             ending = ExitStack()
             with ending:
                 directory = Path(tempfile.mkdtemp(prefix="cluster-"))
@@ -43,9 +38,9 @@ class Pool:
                 ending.callback(self._store.delete_bucket, bucket)
                 # So long that no test is too slow for it.
                 delay = ("--auto-create-delay", "10m")
-                cluster = Cluster(3, directory, dsn, bucket, *delay, durability=durability, timings=timings)
-                self._clusters[key] = ending.enter_context(cluster), ending.pop_all()
-        return self._clusters[key][0]
+                cluster = ending.enter_context(Cluster(3, directory, dsn, bucket, *delay, durability=durability))
+                self._clusters[durability] = cluster, ending.pop_all()
+        return self._clusters[durability][0]
 
     def give_back(self, cluster: Cluster) -> None:
         """It heals by itself (I8), without seams (I3) and with all its objects (I7)."""
@@ -54,7 +49,7 @@ class Pool:
             cluster.assert_sound()
         except BaseException as error:
             cluster.explain(error)
-            self._clusters.pop((cluster.durability, cluster.timings))[1].close()
+            self._clusters.pop(cluster.durability)[1].close()
             raise
 
     def close(self) -> None:
@@ -90,14 +85,9 @@ def durability(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def timings() -> tuple[str, ...]:
-    return TIMINGS
-
-
-@pytest.fixture
-def cluster(pool: Pool, durability: str, timings: tuple[str, ...]) -> Iterator[Cluster]:
+def cluster(pool: Pool, durability: str) -> Iterator[Cluster]:
     """Three agents, all of them whole, which other tests have used before."""
-    cluster = pool.take(durability, timings)
+    cluster = pool.take(durability)
     yield cluster
     pool.give_back(cluster)
 

@@ -10,7 +10,7 @@ import pytest
 
 from faults.cluster.values import NOT_LEADER
 from faults.workload import Workload, create_topic
-from node.cluster import LASTING, Agent, Cluster
+from node.cluster import Agent, Cluster
 from node.faketime import Clock
 from node.raw import RawConnection, build_batch
 from node.wait import eventually
@@ -29,8 +29,8 @@ def clocks(tmp_path: Path) -> list[Clock]:
 def cluster(
     tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket, durability: str, clocks: list[Clock]
 ) -> Iterator[Cluster]:
-    """Two agents, each with a clock of its own. Their leases outlast a pause of the machine, and no jump of a clock."""
-    with Cluster(0, tmp_path, postgres_dsn, s3_bucket, durability=durability, timings=LASTING) as cluster:
+    """Two agents, each with a clock of its own."""
+    with Cluster(0, tmp_path, postgres_dsn, s3_bucket, durability=durability) as cluster:
         for number, clock in enumerate(clocks, start=1):
             cluster.add(f"a{number}", f"z{number}", start=False, env=clock.env)
         cluster.start()

@@ -10,7 +10,6 @@ from typing import Self
 
 import pytest
 
-from faults.cluster.conftest import without_expiry
 from faults.cluster.values import produce, read_from_leader
 from faults.workload import Workload, create_topic
 from node.cluster import Agent, Cluster
@@ -63,7 +62,6 @@ def test_a_rolling_restart_under_traffic_loses_nothing_and_nobody_waits_long(
     workload.assert_holds()
 
 
-@without_expiry
 def test_a_drain_hands_over_without_a_gap_in_leadership(cluster: Cluster, workload: Workload) -> None:
     """By the database's clock every partition has a live lease at every moment, while one agent goes."""
     victim = cluster.leader_of(workload.topic, 0)
@@ -101,7 +99,6 @@ def test_an_operator_drains_an_agent_that_keeps_running(cluster: Cluster, worklo
     workload.assert_holds()
 
 
-@without_expiry
 @pytest.mark.long_form("object")
 def test_an_operator_moves_a_partition_and_the_records_stay_where_they_are(cluster: Cluster) -> None:
     topic = cluster.new_topic()
@@ -127,7 +124,6 @@ def test_an_operator_moves_a_partition_and_the_records_stay_where_they_are(clust
     assert "Traceback" not in refused.stderr
 
 
-@without_expiry
 @pytest.mark.parametrize("durability", ["object"])
 def test_a_new_agent_gets_its_share_and_gives_it_back(cluster: Cluster, workload: Workload) -> None:
     topic = cluster.new_topic()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kafka.protocol.producer import ProduceResponse
 
-from faults.cluster.conftest import PARTITIONS, without_expiry
-from faults.cluster.values import NOT_LEADER, REQUEST_TIMED_OUT, produce, read_from_leader
+from faults.cluster.conftest import PARTITIONS
+from faults.cluster.values import NOT_LEADER, produce, read_from_leader
 from faults.workload import Workload, create_topic
 from node.cluster import Cluster, Cut
 from node.lateness import Lateness
@@ -17,6 +17,7 @@ from node.raw import PRODUCE_VERSION, RawConnection, build_batch, produce_reques
 from node.wait import eventually
 from services.seaweed import S3Bucket
 
+REQUEST_TIMED_OUT = 7
 HEALED_SECONDS = 10
 """How long an acknowledgement may take when connections to the store died without a word."""
 DEFAULT_TIMINGS = (
@@ -86,7 +87,6 @@ def test_an_agent_without_its_store_acknowledges_only_what_is_safe(
     workload.assert_holds()
 
 
-@without_expiry
 @pytest.mark.parametrize("durability", ["object"])
 def test_connections_to_the_store_that_died_without_a_word_are_left_behind(
     cluster: Cluster, workload: Workload
@@ -175,7 +175,6 @@ def test_with_default_timings_nobody_waits_for_a_lease_to_run_out(
         cluster.assert_sound()
 
 
-@without_expiry
 @pytest.mark.parametrize("durability", ["object"])
 def test_while_nobody_has_the_store_nobody_moves(cluster: Cluster, workload: Workload) -> None:
     before = {lease.partition: (lease.agent, lease.epoch) for lease in cluster.leases(workload.topic)}
