@@ -94,12 +94,7 @@ def test_connections_to_the_store_that_died_without_a_word_are_left_behind(
     """New ones work, so nobody has to lead instead, and nobody waits as long as a large segment may take."""
     before = {lease.partition: lease.epoch for lease in cluster.leases(workload.topic)}
     with workload.tail(), Lateness() as lateness:
-        for _ in range(2):
-            workload.send_in_flight(300, acknowledged=30)
-            for agent in cluster.agents.values():
-                agent.hold(Way.STORE)
-            workload.send(100)
-            workload.settle()
+        hold_twice(cluster, workload, Way.STORE)
     assert_healed(workload, lateness)
     assert {lease.partition: lease.epoch for lease in cluster.leases(workload.topic)} == before
     workload.assert_holds()
@@ -130,6 +125,16 @@ def test_an_agent_without_its_store_gives_its_partitions_to_those_that_have_it(
     workload.assert_holds()
 
 
+def hold_twice(cluster: Cluster, workload: Workload, way: Way) -> None:
+    """Connections of every agent die without a word, with records on their way; and those that were made instead."""
+    for _ in range(2):
+        workload.send_in_flight(300, acknowledged=30)
+        for agent in cluster.agents.values():
+            agent.hold(way)
+        workload.send(100)
+        workload.settle()
+
+
 def assert_healed(workload: Workload, lateness: Lateness) -> None:
     took = workload.slowest_seconds
     assert took < lateness.limit(HEALED_SECONDS), f"an acknowledgement took {took:.1f} s on {lateness}"
@@ -144,12 +149,7 @@ def test_connections_to_the_database_that_died_without_a_word_are_left_behind(
         cluster.wait_led(workload.topic)
         before = cluster.leases(workload.topic)
         with Lateness() as lateness:
-            for _ in range(2):
-                workload.send_in_flight(300, acknowledged=30)
-                for agent in cluster.agents.values():
-                    agent.hold(Way.DATABASE)
-                workload.send(100)
-                workload.settle()
+            hold_twice(cluster, workload, Way.DATABASE)
         took = workload.slowest_seconds
         assert took < lateness.limit(20), f"dead connections were waited for one by one: {took:.1f} s on {lateness}"
         assert cluster.leases(workload.topic) == before

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from faults.cluster.watch import Watch
+from faults.cluster.watch import Watch, metric
 from node.cluster import Agent, Cluster
 from node.raw import RawConnection
 from node.wait import eventually
@@ -44,10 +44,7 @@ def by_hand(cluster: Cluster) -> Iterator[Watch]:
 
 
 def rounds(agent: Agent) -> float:
-    with urllib.request.urlopen(f"{agent.http}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    (line,) = [line for line in lines if line.startswith('streamhouse_rebalance_rounds_total{result="done"}')]
-    return float(line.split()[-1])
+    return metric(agent, 'streamhouse_rebalance_rounds_total{result="done"}')
 
 
 def ask(agent: Agent, path: str) -> Any:

@@ -66,7 +66,7 @@ class _Asked:
             check_leader_epoch(leader, partition.current_leader_epoch)
         except NotLeader as problem:
             current = self._current_leader(context)
-            # Whoever knows the current epoch knows the leader too, and asks another node on purpose.
+            # Whoever knows the current epoch nearly always knows the leader too, and asks another node on purpose.
             knows_leader = 0 <= current.leader_epoch == partition.current_leader_epoch
             is_other = current.leader_id != context.broker.identity.node_id
             is_near = bool(rack) and rack == context.broker.settings.zone
