@@ -8,8 +8,9 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
+from node.admin import create_topic
 from node.process import Node
 from node.wait import HUNG_SECONDS, eventually
 from stored_cluster.shell import ClusterShell, meanwhile
@@ -52,9 +53,7 @@ def shell(
     """With a topic that has leaders and records."""
     shell = ClusterShell(postgres_dsn, tmp_path / "objects", capsys)
     bootstrap = ",".join(node.bootstrap for node in agents.values())
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic("orders", PARTITIONS, 1)
-    admin.create_topics([topic])["orders"].result()
+    create_topic(bootstrap, "orders", PARTITIONS)
     eventually(lambda: None not in leaders(shell).values(), "leaders of all partitions", pause=0.2)
     produce(bootstrap)
     return shell

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from log_parts.kafka import Kafka
+from node.admin import create_topic
 from node.cluster import Cluster
 from node.process import Node
 from node.storage import committed_records, service_options
@@ -41,7 +41,7 @@ def cluster(
 def topic(cluster: Cluster) -> str:
     """Partitions led by both agents, all with a segment and a tail."""
     name = cluster.new_topic()
-    create_topic(cluster, name, PARTITIONS)
+    make_topic(cluster, name, PARTITIONS)
     cluster.wait_led(name)
     # Before there is a tail, which would be uploaded when its partition is handed over.
     wait_led_by_both(cluster, name)
@@ -65,10 +65,9 @@ def wait_led_by_both(cluster: Cluster, topic: str) -> None:
     )
 
 
-def create_topic(cluster: Cluster, name: str, partitions: int) -> None:
+def make_topic(cluster: Cluster, name: str, partitions: int) -> None:
     config = {"segment.bytes": str(SEGMENT_BYTES), "segment.ms": "3600000"}
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.create_topics([NewTopic(name, partitions, config=config)])[name].result()
+    create_topic(cluster.bootstrap, name, partitions, config)
 
 
 def produce(cluster: Cluster, topic: str, *, count: int, size_bytes: int) -> None:
@@ -119,7 +118,7 @@ def test_a_server_without_an_agent_answers_too(cluster: Cluster, topic: str, tmp
 
 def test_a_topic_that_was_made_a_moment_ago_is_there_at_once_on_every_agent(cluster: Cluster) -> None:
     name = cluster.new_topic()
-    create_topic(cluster, name, 1)
+    make_topic(cluster, name, 1)
 
     for agent in cluster.agents.values():
         with PlanningClient(agent.http) as client:

@@ -9,8 +9,9 @@ from pathlib import Path
 import confluent_kafka
 import psutil
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
+from node.admin import create_topic
 from node.process import Node
 from node.wait import HUNG_SECONDS, eventually
 
@@ -65,8 +66,7 @@ def test_two_agents_share_the_work_and_one_that_dies_comes_back(tmp_path: Path, 
     stores = ("--metadata", postgres_dsn, "--objects", f"file://{tmp_path / 'objects'}")
     with Node(tmp_path / "data", *stores, *TIMINGS, "--agents", "2", "--grpc-port", "0", port=0) as node:
         eventually(lambda: len(brokers(node.bootstrap)) == 2, "both agents in the metadata")
-        admin = AdminClient({"bootstrap.servers": node.bootstrap})
-        admin.create_topics([NewTopic("orders", PARTITIONS, 1)])["orders"].result()
+        create_topic(node.bootstrap, "orders", PARTITIONS)
         produce(node.bootstrap)
         children = agent_processes(node.pid)
         assert len(children) == 2

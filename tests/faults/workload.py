@@ -13,14 +13,14 @@ from typing import Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from faults.checker import Content, Finding, History, Outcome, Partition, Poll, Seek, Send, check
+from node import admin
+from node.admin import QUICK
 from node.wait import HUNG_SECONDS, eventually
 
 # Refusals that say for certain that nothing was written. Any other error leaves it open.
 _REFUSALS = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.TOPIC_EXCEPTION}
-_QUICK = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
 
 
 class Workload:
@@ -49,7 +49,7 @@ class Workload:
                 "retry.backoff.max.ms": 200,
                 # Never: faults may last longer than any one wait, and `settle` says when it is enough.
                 "message.timeout.ms": 0,
-                **_QUICK,
+                **QUICK,
             }
         )
 
@@ -234,11 +234,7 @@ class Tail:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int, **config: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUICK})
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    wanted = NewTopic(topic, partitions, 1, config=settings)
-    # The client ends its wait before we end ours, so that it is the one to say what failed.
-    admin.create_topics([wanted], request_timeout=HUNG_SECONDS / 2)[topic].result(HUNG_SECONDS)
+    admin.create_topic(bootstrap, topic, partitions, {key.replace("_", "."): value for key, value in config.items()})
 
 
 def fingerprint(key: bytes | None, value: bytes | None) -> str:
@@ -256,7 +252,7 @@ def _consumer(bootstrap: str, *switches: str) -> confluent_kafka.Consumer:
             "auto.offset.reset": "error",
             "fetch.wait.max.ms": 50,
             "fetch.error.backoff.ms": 20,
-            **_QUICK,
+            **QUICK,
             **dict.fromkeys(switches, True),
         }
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from faults.workload import create_topic
+from node.admin import delete_topic
 from node.cluster import Agent, Cluster
 from node.raw import RawConnection
-from node.wait import HUNG_SECONDS, eventually
+from node.wait import eventually
 
 UNKNOWN = 3
 
@@ -25,9 +25,8 @@ def test_a_topic_that_is_deleted_stays_so_for_all_who_look(cluster: Cluster) -> 
     topic = cluster.new_topic()
     create_topic(cluster.bootstrap, topic, 3)
     cluster.wait_led(topic)
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
 
-    admin.delete_topics([topic])[topic].result(HUNG_SECONDS)
+    delete_topic(cluster.bootstrap, topic)
 
     for agent in cluster.agents.values():
         # One that has not heard of it yet says that it is there, which creates nothing.

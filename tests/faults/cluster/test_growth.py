@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from faults.cluster.conftest import PARTITIONS
 from faults.cluster.values import produce, read_from_leader
 from faults.workload import Workload, create_topic
+from node.admin import grow_topic
 from node.cluster import Agent, Cluster
 from node.raw import Closed, RawConnection
 from node.wait import HUNG_SECONDS, eventually
@@ -51,7 +52,7 @@ def test_a_topic_grows_under_traffic_and_every_agent_leads_its_share(cluster: Cl
     with workload.tail():
         workload.send(50)
         for agent, count in zip(cluster.agents.values(), (6, 7, GROWN), strict=True):
-            assert grow(agent.bootstrap, workload.topic, count) == 0
+            grow_topic(agent.bootstrap, workload.topic, count)
             workload.send(50)
         cluster.wait_led(workload.topic)
     workload.settle()
@@ -133,7 +134,7 @@ def test_a_group_whose_coordinator_is_another_agent_is_given_the_new_partitions(
     consumer.subscribe([topic])
     try:
         eventually(lambda: consumer.poll(0.1) or consumer.assignment(), "the first assignment", pause=0)
-        assert grow(next(iter(cluster.agents.values())).bootstrap, topic, 4) == 0
+        grow_topic(next(iter(cluster.agents.values())).bootstrap, topic, 4)
         for partition in range(4):
             produce(cluster, topic, b"new", partition=partition)
         read: set[int] = set()
@@ -152,7 +153,7 @@ def test_a_group_whose_coordinator_is_another_agent_is_given_the_new_partitions(
 def test_a_partition_that_was_added_survives_the_death_of_its_leader(cluster: Cluster) -> None:
     topic = cluster.new_topic()
     create_topic(cluster.bootstrap, topic, 1)
-    assert grow(cluster.bootstrap, topic, 3) == 0
+    grow_topic(cluster.bootstrap, topic, 3)
     produce(cluster, topic, b"before", partition=2)
     leader = cluster.leader_of(topic, 2)
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
+from node.admin import create_topic
 from node.cluster import Agent, Cluster
 from node.raw import RawConnection, build_batch
 from node.storage import Storage
@@ -36,8 +36,7 @@ class StoredObjects:
 
 def filled_topic(cluster: Cluster) -> str:
     topic = cluster.new_topic()
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1, config={"segment.ms": "50"})])[topic].result()
+    create_topic(cluster.bootstrap, topic, 1, {"segment.ms": "50"})
     cluster.wait_led(topic)
     leader = cluster.leader_of(topic, 0)
     with RawConnection(leader.address) as raw, planning(leader) as client:
