@@ -20,6 +20,7 @@ from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic, effective_config
 from streamhouse.objects.faulty import FaultyStore
 from streamhouse.objects.memory import MemoryStore
+from streamhouse.runtime.clock import SystemClock
 from streamhouse.testing.clock import MovableClock
 
 TTL_MS = 30_000
@@ -219,9 +220,24 @@ class Cluster:
         return await self.store.list_placements()
 
 
+class StillClock(MovableClock):
+    """Stands still until a test lets time pass, however long the machine takes. Whoever sleeps does so in real time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began_at_ms, self._monotonic_began_at_ms = SystemClock().now_ms(), SystemClock().monotonic_ms()
+
+    def now_ms(self) -> int:
+        return self._began_at_ms + self._wall_shift_ms
+
+    def monotonic_ms(self) -> int:
+        return self._monotonic_began_at_ms + self._monotonic_shift_ms
+
+
 @asynccontextmanager
-async def a_cluster() -> AsyncIterator[Cluster]:
-    clock = MovableClock()
+async def a_cluster(clock: MovableClock | None = None) -> AsyncIterator[Cluster]:
+    """With a clock that stands still, unless another is given."""
+    clock = clock or StillClock()
     database = Database(":memory:", clock)
     await database.open()
     cluster = Cluster(FaultyMetadata(database), clock)

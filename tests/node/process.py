@@ -62,6 +62,7 @@ class Node:
         self._process: subprocess.Popen[bytes] | None = None
         self._logs = Path(tempfile.mkdtemp(prefix="node-logs-"))
         self._pid: int | None = None
+        self._is_group_ended = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -87,8 +88,7 @@ class Node:
         wait: bool = True,
     ) -> None:
         """Start on the same directory and port as before; NodeDied if it ends instead of becoming ready."""
-        assert self._process is None or self._process.poll() is not None, "the node is already running"
-        self._end_group()
+        assert not self.running, "the node is already running"
         node = node_command(self._command, self.data_dir, self.port, self.http_port)
         # stderr goes on over all runs: a failure message should show the run before the crash as well.
         with (self._logs / "stdout").open("wb") as stdout, (self._logs / "stderr").open("ab") as stderr:
@@ -101,6 +101,7 @@ class Node:
                 start_new_session=True,
             )
         self._pid = None
+        self._is_group_ended = False
         if wait:
             self.wait_ready()
 
@@ -108,8 +109,7 @@ class Node:
         eventually(self._ready_or_dead, "the node's ready line")
 
     def _ready_or_dead(self) -> bool:
-        assert self._process is not None
-        exit_code = self._process.poll()
+        exit_code = self._exit_code()
         ready = [line for line in self.stdout().splitlines() if line.startswith(_READY)]
         if ready:
             fields = dict(field.split("=", 1) for field in ready[0].removeprefix(_READY).split())
@@ -158,7 +158,7 @@ class Node:
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._exit_code() is None
 
     @property
     def rss_bytes(self) -> int:
@@ -186,18 +186,23 @@ class Node:
     def terminate(self) -> int:
         """Ask it to drain and stop; returns its exit code."""
         assert self._process is not None
-        self._signal_to_end(signal.SIGTERM)
+        if self.running:
+            self._signal_to_end(signal.SIGTERM)
         return self.wait_exit()
 
     def _signal_to_end(self, number: signal.Signals) -> None:
-        """A wrapper outlives its node for a moment, so the node may have ended though this one runs."""
+        """To one that runs: the id of one that has ended may be another's by now. A wrapper outlives its node for a
+        moment, so the node may have ended all the same."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     def wait_exit(self) -> int:
         """The exit code, once it has ended by itself; a signal is the negative of its number."""
         assert self._process is not None
-        return self._process.wait(HUNG_SECONDS)
+        self._process.wait(HUNG_SECONDS)
+        exit_code = self._exit_code()
+        assert exit_code is not None
+        return exit_code
 
     def restart(self) -> None:
         self.kill9()
@@ -209,10 +214,20 @@ class Node:
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    def _exit_code(self) -> int | None:
+        """None while it runs. Whoever first sees that it has ended makes sure that nothing of it is left."""
+        assert self._process is not None
+        exit_code = self._process.poll()
+        if exit_code is not None:
+            self._end_group()
+        return exit_code
+
     def _end_group(self) -> None:
-        """Wrapper and node share a session of their own; whatever of it is left goes."""
-        if self._process is None:
+        """Wrapper and node share a session of their own; whatever of it is left goes. Once: its id may be another's as
+        soon as nothing is left."""
+        if self._process is None or self._is_group_ended:
             return
+        self._is_group_ended = True
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(HUNG_SECONDS)

@@ -20,6 +20,7 @@ from streamhouse.metadata.cluster import Change, Placement
 from streamhouse.model.errors import MetadataUnavailable, NotFound, StorageUnavailable, Unavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
+from streamhouse.testing.clock import MovableClock
 
 ALL = set(range(12))
 
@@ -539,7 +540,7 @@ async def test_an_agent_that_drains_alone_does_not_wait() -> None:
 
 
 async def test_a_drain_ends_when_its_time_is_over() -> None:
-    async with a_cluster() as cluster:
+    async with a_cluster(MovableClock()) as cluster:
         a, _ = await cluster.join("a"), await cluster.join("never looks")
         await cluster.topic()
         await a.look()
@@ -871,7 +872,7 @@ async def test_without_any_change_it_looks_from_time_to_time() -> None:
 
 
 async def test_it_looks_when_another_agents_lease_is_about_to_run_out() -> None:
-    async with a_cluster() as cluster:
+    async with a_cluster(MovableClock()) as cluster:
         a = await cluster.join("a")
         topic = await cluster.topic(1)
         await cluster.store.acquire_leases("gone", [TopicPartition(topic.topic_id, 0)], 2_000)
@@ -911,14 +912,17 @@ async def test_a_look_that_fails_is_made_again_soon(step: str, lost_answer: bool
 @pytest.mark.parametrize("step", ["begin_transfers", "accept_transfers", "complete_transfers"])
 async def test_a_hand_over_whose_step_fails_comes_to_its_end(step: str) -> None:
     async with a_cluster() as cluster:
-        a = await cluster.join("a", interval_ms=20)
-        await cluster.topic()
-        await a.assigner.start()
+        a, b = [await cluster.join(name, interval_ms=20) for name in "ab"]
+        topic = await cluster.topic()
+        for agent in (a, b):
+            await agent.assigner.start()
+        await until(lambda: held_by(a, b) == ALL, "all is led")
         cluster.store.fail(step, times=2)
-        b = await cluster.join("b", interval_ms=20)
-        await b.assigner.start()
 
-        await until(lambda: b.numbers and held_by(a, b) == ALL, "all is shared")
+        for number in ALL:
+            await cluster.store.pin_partition(TopicPartition(topic.topic_id, number), "b")
+
+        await until(lambda: b.numbers == ALL, "all is handed over")
 
 
 async def test_a_look_that_was_overtaken_is_made_again() -> None:
