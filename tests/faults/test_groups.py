@@ -15,12 +15,12 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from group_members.member import Member, wait_for_one_owner_each
+from node.admin import QUICK
 from node.wait import HUNG_SECONDS, eventually
 from streamhouse.testing import Broker
 
 TOPIC, GROUP = "storm", "weather"
 PARTITIONS = 12
-QUICK = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
 PACE_SECONDS = 0.005
 """Between two records: members must have something to read at every moment, not as much as they can."""
 

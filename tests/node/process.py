@@ -62,7 +62,7 @@ class Node:
         self._process: subprocess.Popen[bytes] | None = None
         self._logs = Path(tempfile.mkdtemp(prefix="node-logs-"))
         self._pid: int | None = None
-        self._is_group_ended = False
+        self._left_behind: list[psutil.Process] | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -89,6 +89,7 @@ class Node:
     ) -> None:
         """Start on the same directory and port as before; NodeDied if it ends instead of becoming ready."""
         assert not self.running, "the node is already running"
+        self._end_group()
         node = node_command(self._command, self.data_dir, self.port, self.http_port)
         # stderr goes on over all runs: a failure message should show the run before the crash as well.
         with (self._logs / "stdout").open("wb") as stdout, (self._logs / "stderr").open("ab") as stderr:
@@ -101,7 +102,7 @@ class Node:
                 start_new_session=True,
             )
         self._pid = None
-        self._is_group_ended = False
+        self._left_behind = None
         if wait:
             self.wait_ready()
 
@@ -215,22 +216,33 @@ class Node:
         os.kill(self.pid, signal.SIGCONT)
 
     def _exit_code(self) -> int | None:
-        """None while it runs. Whoever first sees that it has ended makes sure that nothing of it is left."""
+        """None while it runs. Whoever first sees that it has ended notes what it left behind: later, its id may be
+        another's."""
         assert self._process is not None
         exit_code = self._process.poll()
-        if exit_code is not None:
-            self._end_group()
+        if exit_code is not None and self._left_behind is None:
+            self._left_behind = _members(self._process.pid)
         return exit_code
 
     def _end_group(self) -> None:
-        """Wrapper and node share a session of their own; whatever of it is left goes. Once: its id may be another's as
-        soon as nothing is left."""
-        if self._process is None or self._is_group_ended:
+        """Wrapper and node share a session of their own; whatever of it is left goes."""
+        if self._process is None:
             return
-        self._is_group_ended = True
-        with suppress(ProcessLookupError):
+        if self._exit_code() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(HUNG_SECONDS)
+            self._process.wait(HUNG_SECONDS)
+        for process in self._left_behind or ():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def _members(group: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group:
+                found.append(process)
+    return found
 
 
 def node_command(command: str, data_dir: Path, port: int, http_port: int = 0) -> list[str]:

@@ -13,6 +13,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 
 from faults.workload import create_topic
 from group_members.member import Member, wait_for_one_owner_each
+from node.admin import QUICK
 from node.cluster import Agent, Cluster
 from node.raw import RawConnection
 from node.wait import HUNG_SECONDS, eventually
@@ -22,7 +23,6 @@ NOT_COORDINATOR = 16
 COORDINATOR_LOADING = 14
 COORDINATOR_NOT_AVAILABLE = 15
 SENT_ON = {NOT_COORDINATOR, COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE}
-QUICK = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
 
 pytestmark = pytest.mark.parametrize("durability", ["object"])
 
