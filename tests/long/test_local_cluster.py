@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ON_A_CLUSTER = """
     import sys
     from spark_parts.session import session_conf
+    from spark_parts.streams import run_to_end
     from streamhouse.objects.s3 import S3Options
     from streamhouse.spark.jobs.compact import Compaction, compact
     from streamhouse.spark.options import Connection
@@ -31,7 +32,7 @@ ON_A_CLUSTER = """
     stream = spark.readStream.format("streamhouse").options(maxOffsetsPerTrigger="400", **options).load()
     writing = stream.drop("topic").writeStream.format("streamhouse").options(endpoint=endpoint, topic=copy)
     writing = writing.option("checkpointLocation", f"{directory}/checkpoint")
-    writing.trigger(availableNow=True).start().awaitTermination()
+    run_to_end(writing)
     connection = Connection(endpoint=endpoint, s3=S3Options(region=""))
     assert compact(spark, Compaction(connection=connection, topics=[compacted]))
     kept = spark.read.format("streamhouse").options(**{**options, "subscribe": compacted}).load()

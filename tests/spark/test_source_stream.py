@@ -13,6 +13,7 @@ from node.wait import HUNG_SECONDS
 from spark_parts.driver import Driver, Hold
 from spark_parts.nodes import SparkNode
 from spark_parts.rows import consume, produce, produce_with_every_codec, rows_of, varied_records
+from spark_parts.streams import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,9 +27,7 @@ def run_once(
     named = {"endpoint": node.endpoint, "subscribe": topic, "includeHeaders": "true", "startingOffsets": "earliest"}
     stream = spark.readStream.format(source).options(**named, **options).load()
     writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{directory}/checkpoint")
-    query = writing.trigger(availableNow=True).start(f"{directory}/rows")
-    query.awaitTermination()
-    return query
+    return run_to_end(writing, f"{directory}/rows")
 
 
 def batch_sizes(query: StreamingQuery) -> list[int]:
@@ -87,6 +86,7 @@ def batches(directory: Path, kind: str) -> set[int]:
 STREAM_TO_PARQUET = """
     import sys
     from spark_parts.session import MASTER, session_conf
+    from spark_parts.streams import run_to_end
     from streamhouse.spark.session import open_session
 
     endpoint, topic, directory = sys.argv[1:]
@@ -94,7 +94,7 @@ STREAM_TO_PARQUET = """
     options = {"endpoint": endpoint, "subscribe": topic, "includeHeaders": "true", "startingOffsets": "earliest"}
     stream = spark.readStream.format("streamhouse").options(maxOffsetsPerTrigger="100", **options).load()
     writing = stream.writeStream.format("parquet").option("checkpointLocation", f"{directory}/checkpoint")
-    writing.trigger(availableNow=True).start(f"{directory}/rows").awaitTermination()
+    run_to_end(writing, f"{directory}/rows")
 """
 
 
