@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from faults.cluster.workloads import new_workload
 from faults.workload import Workload
 from node.cluster import Cluster
 from services.postgres import PostgresServer
 from services.seaweed import SeaweedServer
-
-PARTITIONS = 4
 
 
 class Pool:
@@ -47,6 +46,8 @@ class Pool:
         try:
             cluster.heal()
             cluster.assert_sound()
+            # A lease of each of their partitions would be renewed, and taken again, in all the tests that follow.
+            cluster.delete_topics()
         except BaseException as error:
             cluster.explain(error)
             self._clusters.pop(cluster.durability)[1].close()
@@ -94,11 +95,4 @@ def cluster(pool: Pool, durability: str) -> Iterator[Cluster]:
 
 @pytest.fixture
 def workload(cluster: Cluster) -> Workload:
-    """On a topic of its own that is led by whom the ring chose, with clients that know all agents. It is one that the
-    ring has not given to a single agent."""
-    while True:
-        workload = Workload(cluster.bootstrap, cluster.new_topic(), partitions=PARTITIONS)
-        workload.create_topic()
-        cluster.wait_led(workload.topic)
-        if len({lease.agent for lease in cluster.leases(workload.topic)}) > 1:
-            return workload
+    return new_workload(cluster)

@@ -10,8 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from faults.cluster.conftest import PARTITIONS
+from faults.cluster.steady import needs_steady_leases
 from faults.cluster.values import produce, read_from_leader
+from faults.cluster.workloads import PARTITIONS
 from faults.workload import Workload, create_topic
 from node.admin import grow_topic
 from node.cluster import Agent, Cluster
@@ -47,6 +48,7 @@ def rows(cluster: Cluster, topic: str) -> list[int]:
     return [number for (number,) in cluster.storage.query(asked)]
 
 
+@needs_steady_leases
 def test_a_topic_grows_under_traffic_and_every_agent_leads_its_share(cluster: Cluster, workload: Workload) -> None:
     before = {lease.partition: lease.epoch for lease in cluster.leases(workload.topic)}
     with workload.tail():

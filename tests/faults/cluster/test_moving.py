@@ -10,6 +10,7 @@ from typing import Self
 
 import pytest
 
+from faults.cluster.steady import needs_steady_leases
 from faults.cluster.values import produce, read_from_leader
 from faults.workload import Workload, create_topic
 from node.cluster import Agent, Cluster
@@ -62,6 +63,7 @@ def test_a_rolling_restart_under_traffic_loses_nothing_and_nobody_waits_long(
     workload.assert_holds()
 
 
+@needs_steady_leases
 def test_a_drain_hands_over_without_a_gap_in_leadership(cluster: Cluster, workload: Workload) -> None:
     """By the database's clock every partition has a live lease at every moment, while one agent goes."""
     victim = cluster.leader_of(workload.topic, 0)
@@ -100,6 +102,7 @@ def test_an_operator_drains_an_agent_that_keeps_running(cluster: Cluster, worklo
 
 
 @pytest.mark.long_form("object")
+@needs_steady_leases
 def test_an_operator_moves_a_partition_and_the_records_stay_where_they_are(cluster: Cluster) -> None:
     topic = cluster.new_topic()
     create_topic(cluster.bootstrap, topic, 1)

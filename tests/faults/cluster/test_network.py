@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from kafka.protocol.producer import ProduceResponse
 
-from faults.cluster.conftest import PARTITIONS
+from faults.cluster.steady import needs_steady_leases
 from faults.cluster.values import NOT_LEADER, produce, read_from_leader
+from faults.cluster.workloads import PARTITIONS
 from faults.workload import Workload, create_topic
 from node.cluster import Cluster, Cut
 from node.lateness import Lateness
@@ -176,6 +177,7 @@ def test_with_default_timings_nobody_waits_for_a_lease_to_run_out(
 
 
 @pytest.mark.parametrize("durability", ["object"])
+@needs_steady_leases
 def test_while_nobody_has_the_store_nobody_moves(cluster: Cluster, workload: Workload) -> None:
     before = {lease.partition: (lease.agent, lease.epoch) for lease in cluster.leases(workload.topic)}
     with workload.tail():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from faults.cluster.conftest import PARTITIONS
+from faults.cluster.workloads import PARTITIONS
 from faults.sweep import sweep_seed, sweep_size
 from faults.workload import Workload
 from node.cluster import Agent, Cluster, Cut

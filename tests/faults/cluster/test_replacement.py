@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import confluent_kafka
 import pytest
 
+from faults.cluster.values import produce
 from node.admin import create_topic
 from node.cluster import Agent, Cluster
-from node.raw import RawConnection, build_batch
 from node.storage import Storage
 from node.wait import HUNG_SECONDS, eventually
 from planning_parts.compaction import prepare
@@ -38,11 +38,9 @@ def filled_topic(cluster: Cluster) -> str:
     topic = cluster.new_topic()
     create_topic(cluster.bootstrap, topic, 1, {"segment.ms": "50"})
     cluster.wait_led(topic)
-    leader = cluster.leader_of(topic, 0)
-    with RawConnection(leader.address) as raw, planning(leader) as client:
+    with planning(*cluster.agents.values()) as client:
         for start in range(0, END, BATCH):
-            batch = build_batch(*(b"%d" % offset for offset in range(start, start + BATCH)))
-            assert raw.produce(topic, batch).error_code == 0
+            produce(cluster, topic, *(b"%d" % offset for offset in range(start, start + BATCH)))
             eventually(lambda: client.segments(topic, 0).committed_end == start + BATCH, "a segment")  # noqa: B023
     return topic
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from faults.cluster.steady import needs_steady_leases
 from faults.cluster.watch import Watch, metric
+from node.admin import create_topic
 from node.cluster import Agent, Cluster
 from node.raw import RawConnection
 from node.wait import eventually
@@ -25,8 +28,8 @@ INSERT = f"""
 pytestmark = pytest.mark.parametrize("durability", ["object"])
 
 
-@pytest.fixture
-def by_hand(cluster: Cluster) -> Iterator[Watch]:
+@contextmanager
+def row_by_hand(cluster: Cluster) -> Iterator[Watch]:
     """After a row was inserted that looks alive, and each agent has looked twice since."""
     watch = Watch(cluster)
     watch.wait_settled()
@@ -52,17 +55,24 @@ def ask(agent: Agent, path: str) -> Any:
         return json.load(answer)
 
 
-def test_it_takes_nothing_from_anybody_and_breaks_no_listing(cluster: Cluster, by_hand: Watch) -> None:
-    given_up = [key for key, held in by_hand.look().items() if not held.is_live]
-    assert not given_up, f"let go for a row that nobody stands behind: {given_up}"
-    moved = {key: seen for key, seen in by_hand.history.items() if len(seen) > 1}
-    assert not moved, f"changed hands because of a row that nobody stands behind: {moved}"
-    assert [row for row in cluster.storage.query("SELECT to_agent_id FROM partition_transfers") if NAME in row] == []
+@needs_steady_leases
+def test_it_takes_nothing_from_anybody_and_breaks_no_listing(cluster: Cluster) -> None:
+    topic = cluster.new_topic()
+    create_topic(cluster.bootstrap, topic, 12)
+    cluster.wait_led(topic)
+    with row_by_hand(cluster) as watch:
+        given_up = [key for key, held in watch.look().items() if not held.is_live]
+        assert not given_up, f"let go for a row that nobody stands behind: {given_up}"
+        moved = {key: seen for key, seen in watch.history.items() if len(seen) > 1}
+        assert not moved, f"changed hands because of a row that nobody stands behind: {moved}"
+        assert [
+            row for row in cluster.storage.query("SELECT to_agent_id FROM partition_transfers") if NAME in row
+        ] == []
 
-    states = {agent["agent_id"]: agent["state"] for agent in cluster.run_json("agent", "list")}
-    assert states == {"a1": "live", "a2": "live", "a3": "live", NAME: "silent"}
-    asked = cluster.agents["a1"]
-    assert {agent["agent_id"] for agent in ask(asked, "agents")["agents"]} == states.keys()
-    assert ask(asked, "overview")["cluster"]["live_agents"] == 3
-    with RawConnection(asked.address) as raw:
-        assert len(raw.metadata().brokers) == 3
+        states = {agent["agent_id"]: agent["state"] for agent in cluster.run_json("agent", "list")}
+        assert states == {"a1": "live", "a2": "live", "a3": "live", NAME: "silent"}
+        asked = cluster.agents["a1"]
+        assert {agent["agent_id"] for agent in ask(asked, "agents")["agents"]} == states.keys()
+        assert ask(asked, "overview")["cluster"]["live_agents"] == 3
+        with RawConnection(asked.address) as raw:
+            assert len(raw.metadata().brokers) == 3

@@ -26,10 +26,15 @@ Key = tuple[str, int]
 
 def metric(agent: Agent, sample: str) -> float:
     """What the agent says of itself; `sample` has its labels."""
-    with urllib.request.urlopen(f"{agent.http}/metrics", timeout=HUNG_SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
-    (line,) = [line for line in lines if line.startswith(f"{sample} ")]
+    (line,) = [line for line in metrics(agent) if line.startswith(f"{sample} ")]
     return float(line.split()[-1])
+
+
+def metrics(agent: Agent) -> list[str]:
+    """Line by line."""
+    with urllib.request.urlopen(f"{agent.http}/metrics", timeout=HUNG_SECONDS) as answer:
+        lines: list[str] = answer.read().decode().splitlines()
+    return lines
 
 
 class Watch:

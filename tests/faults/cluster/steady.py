@@ -1,0 +1,47 @@
+"""Tests of what moves leadership, which say nothing if leases ran out by themselves meanwhile.
+
+A machine that stands still for the two seconds of a lease takes it from whoever holds it. That is as it should be, and
+other tests look at it; here the test is made again, on a topic of its own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from faults.cluster.watch import metrics
+from faults.cluster.workloads import new_workload
+from node.cluster import Cluster
+
+_TRIES = 4
+_RAN_OUT = tuple(f'streamhouse_lease_events_total{{event="{event}"}} ' for event in ("lost", "retaken"))
+
+
+def needs_steady_leases(test: Callable[..., None]) -> Callable[..., None]:
+    """A failure counts unless a lease ran out during it, by what the agents say, and then too at the last try."""
+
+    @functools.wraps(test)
+    def run(cluster: Cluster, **fixtures: Any) -> None:
+        for _ in range(_TRIES - 1):
+            before = _ran_out(cluster)
+            try:
+                return test(cluster=cluster, **fixtures)
+            except AssertionError:
+                cluster.heal()
+                after = _ran_out(cluster)
+                if all(before[pid] == after[pid] for pid in before.keys() & after.keys()):
+                    raise
+            if "workload" in fixtures:
+                fixtures["workload"] = new_workload(cluster)
+        return test(cluster=cluster, **fixtures)
+
+    return run
+
+
+def _ran_out(cluster: Cluster) -> dict[int, list[str]]:
+    """What each agent has counted since it was started."""
+    return {
+        agent.pid: [line for line in metrics(agent) if line.startswith(_RAN_OUT)]
+        for agent in cluster.agents.values()
+        if agent.answers
+    }
