@@ -30,6 +30,8 @@ T = TypeVar("T")
 _START_TIMEOUT_S = 60
 _LEAST_SEGMENT_BYTES = 1024
 """Less than a node lets a topic have: a test wants many segments of few records."""
+_RETENTION_INTERVAL_MS = 24 * 3_600_000
+"""Samples have old timestamps. They stay however long a test takes, unless it says how often retention is to look."""
 _PORTS = ("kafka_port", "http_port", "grpc_port", "flume_port")
 
 
@@ -190,6 +192,7 @@ class Broker:
             "objects": "" if self._data_dir else "memory:",
             **self._ports,
             "wal_file_bytes": 4 * 2**20,
+            "retention_interval": _RETENTION_INTERVAL_MS,
         }
         node = Node(
             Settings(**(defaults | self._given)),

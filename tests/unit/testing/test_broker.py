@@ -13,7 +13,9 @@ from node.wait import eventually
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import describe_configs
 
+BROKER_RESOURCE = 4
 HOUR_MS = 3_600_000
 FAST_LEASES = {"lease_ttl": 2_000, "lease_renewal": 50}
 
@@ -251,6 +253,19 @@ def test_a_wall_clock_that_jumps_loses_nothing(jump_ms: int) -> None:
         broker.start()
 
         assert values(broker) == [b"before", b"after"]
+
+
+def test_records_with_old_timestamps_stay_unless_retention_is_asked_for(streamhouse_broker: Broker) -> None:
+    """A node looks half a minute after its start, which a slow test outlasts."""
+    asked = describe_configs.DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE,
+        resource_name=str(streamhouse_broker.node.broker.identity.node_id),
+        configuration_keys=["log.retention.check.interval.ms"],
+    )
+    with Kafka(streamhouse_broker.bootstrap) as kafka:
+        (answer,) = kafka.call(describe_configs, describe_configs.DescribeConfigsRequest(resources=[asked]), 4).results
+
+    assert [config.value for config in answer.configs] == [str(24 * HOUR_MS)]
 
 
 def test_time_that_passes_ends_leases_and_retention_and_the_broker_goes_on() -> None:
