@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from node.admin import delete_topic
 from node.network import LOOPBACK, Network, Place, Way
 from node.process import Node, clean_environment
 from node.proxy import TcpProxy
@@ -259,11 +258,6 @@ class Cluster:
         """A name that no test has used on this cluster."""
         self._topics += 1
         return f"topic-{self._topics}"
-
-    def delete_topics(self) -> None:
-        """All that there are."""
-        for (topic,) in self.storage.query("SELECT DISTINCT topic FROM partitions"):
-            delete_topic(self.bootstrap, topic)
 
     def leases(self, topic: str | None = None) -> list[Lease]:
         """As the database has them, by its clock: the truth, whoever answers."""

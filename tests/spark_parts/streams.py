@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamhouse.spark.pipelines.failure import as_error, is_late_start
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-# Spark gives a source's Python process 10 s to start, which no setting changes and a busy machine exceeds.
-_LATE_START = "Python worker failed to connect back"
 _MOST_LATE_STARTS = 10
 
 
@@ -21,8 +21,8 @@ def run_to_end(writer: DataStreamWriter, path: str | None = None) -> StreamingQu
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            if _LATE_START not in str(error):
+            if not is_late_start(as_error("the stream", error)):
                 raise
         else:
             return query
-    raise AssertionError(f"{_MOST_LATE_STARTS} times in a row: {_LATE_START}")
+    raise AssertionError(f"its source came too late {_MOST_LATE_STARTS} times in a row")

@@ -46,8 +46,6 @@ class Pool:
         try:
             cluster.heal()
             cluster.assert_sound()
-            # A lease of each of their partitions would be renewed, and taken again, in all the tests that follow.
-            cluster.delete_topics()
         except BaseException as error:
             cluster.explain(error)
             self._clusters.pop(cluster.durability)[1].close()

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from faults.cluster.steady import needs_steady_leases
+from faults.cluster.steady import assert_unmoved, needs_steady_leases
 from faults.cluster.values import produce, read_from_leader
 from faults.cluster.workloads import PARTITIONS
 from faults.workload import Workload, create_topic
@@ -61,7 +61,8 @@ def test_a_topic_grows_under_traffic_and_every_agent_leads_its_share(cluster: Cl
     workload.assert_holds()
     assert counts(cluster, workload.topic) == {GROWN}
     leases = {lease.partition: lease for lease in cluster.leases(workload.topic)}
-    assert {number: leases[number].epoch for number in before} == before, "what was led goes on being led"
+    epochs = {number: leases[number].epoch for number in before}
+    assert_unmoved(epochs == before, f"what was led is not led on: {before}, then {epochs}")
     for partition in range(PARTITIONS, GROWN):
         assert produce(cluster, workload.topic, b"new", partition=partition) == 0
         assert read_from_leader(cluster, workload.topic, partition=partition) == {0: b"new"}

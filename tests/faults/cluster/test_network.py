@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kafka.protocol.producer import ProduceResponse
 
-from faults.cluster.steady import needs_steady_leases
+from faults.cluster.steady import assert_unmoved, needs_steady_leases
 from faults.cluster.values import NOT_LEADER, produce, read_from_leader
 from faults.cluster.workloads import PARTITIONS
 from faults.workload import Workload, create_topic
@@ -196,8 +196,8 @@ def test_while_nobody_has_the_store_nobody_moves(cluster: Cluster, workload: Wor
         for agent in cluster.agents.values():
             agent.mend()
         workload.settle()
-    assert after == before
     workload.assert_holds()
+    assert_unmoved(after == before, f"{before}, then {after}")
 
 
 @pytest.mark.long_form("object")

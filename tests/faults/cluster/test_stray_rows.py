@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from faults.cluster.steady import needs_steady_leases
+from faults.cluster.steady import assert_unmoved, needs_steady_leases
 from faults.cluster.watch import Watch, metric
 from node.admin import create_topic
 from node.cluster import Agent, Cluster
@@ -62,9 +62,9 @@ def test_it_takes_nothing_from_anybody_and_breaks_no_listing(cluster: Cluster) -
     cluster.wait_led(topic)
     with row_by_hand(cluster) as watch:
         given_up = [key for key, held in watch.look().items() if not held.is_live]
-        assert not given_up, f"let go for a row that nobody stands behind: {given_up}"
+        assert_unmoved(not given_up, f"let go for a row that nobody stands behind: {given_up}")
         moved = {key: seen for key, seen in watch.history.items() if len(seen) > 1}
-        assert not moved, f"changed hands because of a row that nobody stands behind: {moved}"
+        assert_unmoved(not moved, f"changed hands because of a row that nobody stands behind: {moved}")
         assert [
             row for row in cluster.storage.query("SELECT to_agent_id FROM partition_transfers") if NAME in row
         ] == []

@@ -255,8 +255,8 @@ def test_a_wall_clock_that_jumps_loses_nothing(jump_ms: int) -> None:
         assert values(broker) == [b"before", b"after"]
 
 
-def test_records_with_old_timestamps_stay_unless_retention_is_asked_for(streamhouse_broker: Broker) -> None:
-    """A node looks half a minute after its start, which a slow test outlasts."""
+def test_retention_looks_once_a_day_unless_told_otherwise(streamhouse_broker: Broker) -> None:
+    """A node looks half a minute after its start; a slow test outlasts that, and its samples are old."""
     asked = describe_configs.DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
         resource_name=str(streamhouse_broker.node.broker.identity.node_id),
