@@ -83,7 +83,7 @@ class Assigner:
         self._clock = clock
         self._interval_ms = interval_ms
         self._nudge = nudge
-        self._shard_placing = ShardPlacing(self._agent_id, shards, clock)
+        self.shard_placing = ShardPlacing(self._agent_id, shards, clock)
         self.hand_overs = HandOvers(self._agent_id, transfers, partitions, clock, self._nudge_agent)
         self._tasks = TaskGroup("assigner")
         self._changed = asyncio.Event()
@@ -201,7 +201,7 @@ class Assigner:
             self._interval_ms,
             None if expiry_ms is None else expiry_ms + _AFTER_EXPIRY_MS,
             self.hand_overs.next_look_ms(),
-            self._shard_placing.next_look_ms(),
+            self.shard_placing.next_look_ms(),
         )
         return min(reason for reason in reasons if reason is not None)
 
@@ -230,7 +230,7 @@ class Assigner:
         assignment = Assignment(_candidate(agent) for agent in self._view.live)
         # What is quickly done and waited for by many comes first, and what may take its time last.
         steps: tuple[Callable[[], Awaitable[None]], ...] = (
-            lambda: self._shard_placing.place(assignment, self._view.shards),
+            lambda: self.shard_placing.place(assignment, self._view.shards),
             lambda: self._place_partitions(assignment),
             lambda: self.hand_overs.move(takes_part=self._is_live),
         )

@@ -42,6 +42,10 @@ class ShardPlacing:
         self._let_go: dict[int, tuple[str, int]] = {}
         """Shards that nobody has taken yet: who asked for each, and when it is taken back."""
         self._attempts: Attempts[int] = Attempts()
+        self._postponed: list[int] = []
+        """Shards that were asked for, and not taken when they were let go before."""
+        self.to_hand_over = 0
+        """Shards that this agent holds and another one should."""
 
     async def place(self, assignment: Assignment, shards: Sequence[ShardPlacement]) -> None:
         """One round."""
@@ -56,9 +60,10 @@ class ShardPlacing:
         )
         self._let_go = {shard: waits for shard, waits in self._let_go.items() if shard not in holders}
         self._attempts.keep(dict(steps.hand_over) | {shard: to for shard, (to, _) in self._let_go.items()})
-        due = {
-            shard: to for shard, to in steps.hand_over if claims[shard] == to and self._attempts.may_try(shard, now_ms)
-        }
+        self.to_hand_over = len(steps.hand_over)
+        asked_for = {shard: to for shard, to in steps.hand_over if claims[shard] == to}
+        due = {shard: to for shard, to in asked_for.items() if self._attempts.may_try(shard, now_ms)}
+        self._postponed = [shard for shard in asked_for if shard not in due]
         if due:
             self._let_go |= {shard: (to, now_ms + UNTAKEN_MS) for shard, to in due.items()}
             await self._host.release_shards(list(due))
@@ -79,4 +84,7 @@ class ShardPlacing:
     def next_look_ms(self) -> float | None:
         """How long until there is something to do here, if nothing changes."""
         now_ms = self._clock.monotonic_ms()
-        return min((max(0, until_ms - now_ms) for _, until_ms in self._let_go.values()), default=None)
+        untaken = [max(0, until_ms - now_ms) for _, until_ms in self._let_go.values()]
+        # Not all that failed: what nobody asks for now would have us look ever anew.
+        to_try_again = [self._attempts.wait_left_ms(shard, now_ms) for shard in self._postponed]
+        return min([*untaken, *to_try_again], default=None)

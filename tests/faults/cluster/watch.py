@@ -23,6 +23,8 @@ class Held(NamedTuple):
 Key = tuple[str, int]
 """A topic and the number of a partition, or "" and that of a shard."""
 
+_TO_HAND_OVER = ("streamhouse_partitions_to_hand_over", "streamhouse_coordinator_shards_to_hand_over")
+
 
 def metric(agent: Agent, sample: str) -> float:
     """What the agent says of itself; `sample` has its labels."""
@@ -75,7 +77,7 @@ class Watch:
         return self.look()
 
     def _is_any_to_hand_over(self) -> bool:
-        return any(metric(agent, "streamhouse_partitions_to_hand_over") for agent in self._cluster.agents.values())
+        return any(metric(agent, name) for agent in self._cluster.agents.values() for name in _TO_HAND_OVER)
 
     @contextmanager
     def going_on(self) -> Iterator[None]:

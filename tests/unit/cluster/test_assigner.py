@@ -503,10 +503,30 @@ async def test_a_shard_that_nobody_came_for_is_taken_back_and_kept_for_a_while()
         await b.look()
         await a.look()
         assert len(a.shards.held_shards) == SHARD_COUNT, "it is not let go again at once"
+        assert a.assigner.shard_placing.to_hand_over
 
+        assert a.assigner.shard_placing.next_look_ms() == wait_ms(1), "nothing else would wake it when it may"
         cluster.clock.pass_time(wait_ms(1))
         await cluster.settle()
         assert b.shards.held_shards
+        assert a.assigner.shard_placing.to_hand_over == 0
+
+
+async def test_a_shard_that_nobody_came_for_nor_asks_for_again_is_nothing_to_look_for() -> None:
+    async with a_cluster() as cluster:
+        a = await cluster.join("a")
+        await a.look()
+        b = await cluster.join("b")
+        await b.look()
+        await a.look()
+        cluster.clock.pass_time(UNTAKEN_MS)
+        await a.look()
+
+        cluster.clock.pass_time(wait_ms(1))
+        await a.look()
+
+        assert a.assigner.shard_placing.to_hand_over
+        assert a.assigner.shard_placing.next_look_ms() is None
 
 
 # --- going ---

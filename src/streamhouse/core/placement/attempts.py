@@ -46,9 +46,12 @@ class Attempts(Generic[KeyT]):
             key: failing for key, failing in self._failing.items() if wanted.get(key) == failing.to_agent_id
         }
 
-    def may_try(self, key: KeyT, now_ms: int) -> bool:
+    def wait_left_ms(self, key: KeyT, now_ms: int) -> int:
         failing = self._failing.get(key)
-        return failing is None or failing.not_before_ms <= now_ms
+        return 0 if failing is None else max(0, failing.not_before_ms - now_ms)
+
+    def may_try(self, key: KeyT, now_ms: int) -> bool:
+        return self.wait_left_ms(key, now_ms) == 0
 
     def failed(self, key: KeyT, to_agent_id: str, reason: str, now_ms: int) -> None:
         before = self._failing.get(key)
@@ -59,7 +62,7 @@ class Attempts(Generic[KeyT]):
 
     def next_try_ms(self, now_ms: int) -> int | None:
         """How long until the first of them may be tried again; None if nothing is failing."""
-        return min((max(0, failing.not_before_ms - now_ms) for failing in self._failing.values()), default=None)
+        return min((self.wait_left_ms(key, now_ms) for key in self._failing), default=None)
 
     @property
     def stuck(self) -> dict[KeyT, Failing]:

@@ -72,3 +72,8 @@ def rebalance_families(node: NodeMeasures) -> Iterator[Family]:
         "Partitions that this agent leads and again and again cannot hand over.",
         len(assigner.hand_overs.stuck),
     )
+    yield gauge(
+        "streamhouse_coordinator_shards_to_hand_over",
+        "Shards of group coordinators that this agent holds and another one should.",
+        assigner.shard_placing.to_hand_over,
+    )
