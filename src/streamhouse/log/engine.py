@@ -252,7 +252,7 @@ class LogEngine:
         """What is on this agent's disk will be found by nobody: acknowledge nothing more because of it."""
         self.gone = problem
         if isinstance(self.wals.local, LocalWal):
-            self.wals.local.give_up(problem)
+            self.wals.local.give_up(str(problem))
 
     async def abort(self) -> None:
         """End without flushing; after `stop` there is nothing left to end."""

@@ -70,7 +70,9 @@ class LocalWal:
         """For each kick that is not wholly reported: how many had been submitted by then, and when it was."""
         self._backlog: deque[_Entry] = deque()
         self._failed_owners: dict[WalOwner, None] = {}
-        self._problem: StorageUnavailable | None = None
+        self._problem: str | None = None
+        """Why nothing can be written, in words: an exception that is raised again and again would keep the frames, and so
+        the requests, of everybody who met it."""
         self._failures = 0
         self._is_reopening = False
         self._is_gone = False
@@ -103,19 +105,19 @@ class LocalWal:
             ),
             unsynced_batches=len(unsynced),
             unsynced_bytes=sum(len(batch) for _, batch, _ in unsynced),
-            problem=None if self._problem is None else self._problem.message,
+            problem=self._problem,
         )
 
     def check_writable(self) -> None:
         if self._problem is not None:
-            raise self._problem
+            raise StorageUnavailable(self._problem)
 
     @property
     def lost_file(self) -> Path | None:
         """A file that is open and that no successor would find: somebody has removed it."""
         return next((file.path for file in self._live if _is_removed(file)), None)
 
-    def give_up(self, problem: StorageUnavailable) -> None:
+    def give_up(self, problem: str) -> None:
         """Nothing becomes durable here any more, also not what is on its way."""
         self._is_gone = True
         if self._problem is None:
@@ -252,7 +254,7 @@ class LocalWal:
         now_s = stopwatch_s()
         completed = self._writer.completed()
         if completed and not self._is_gone and any(_is_removed(file) for file in {self._written, self._current}):
-            self.give_up(StorageUnavailable("the WAL's files were removed"))
+            self.give_up("the WAL's files were removed")
         for count, result in completed:
             error = errno.ESTALE if self._is_gone else result
             size_bytes = 0
@@ -301,7 +303,7 @@ class LocalWal:
             exc_info=_is_bug(problem),
         )
         reason = problem.strerror if isinstance(problem, OSError) else "no file could be made"
-        self._problem = StorageUnavailable(f"the WAL cannot be written: {reason}")
+        self._problem = f"the WAL cannot be written: {reason}"
         self._failures += 1
         self.measures.failures += 1
         if self._written is not None:
@@ -322,7 +324,7 @@ class LocalWal:
         self._backlog.clear()
         owners, self._failed_owners = self._failed_owners, {}
         for owner in owners:
-            owner.not_durable(self._problem)
+            owner.not_durable(StorageUnavailable(self._problem))
             self._unpin_lost(owner)
         if owners:
             self._retire_unneeded()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import shutil
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -287,6 +289,31 @@ async def test_when_a_write_fails_all_on_its_way_fails_and_appends_are_refused(d
             assert [type(problem) for problem in owner.problems] == [StorageUnavailable]
             with pytest.raises(StorageUnavailable):
                 opened.wal.check_writable()
+
+
+async def test_who_is_refused_while_the_disk_is_full_is_not_remembered(directory: Path) -> None:
+    """An exception holds on to the frames that it passed, and so to the requests in them: nobody counts those."""
+
+    class Request:
+        pass
+
+    def refused() -> weakref.ref[Request]:
+        request = Request()
+        with pytest.raises(StorageUnavailable):
+            opened.wal.check_writable()
+        return weakref.ref(request)
+
+    owner = Owner()
+    async with OpenWal(directory) as opened:
+        opened.break_disk_under(opened.current)
+        owner.append(opened.wal)
+        with patch.object(WalFiles, "create", side_effect=OSError(28, "No space left on device")):
+            opened.wal.kick()
+            await until(lambda: owner.problems, "it hears of it")
+            requests = [refused() for _ in range(3)]
+            gc.collect()
+
+            assert [request() for request in requests] == [None] * 3
 
 
 async def test_after_a_failure_a_new_file_is_used_and_only_what_was_acknowledged_is_found(directory: Path) -> None:
