@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.log.reader import SegmentReader
+from streamhouse.log.time_search import TimeSearch
 
 _ALL = 2**62
 
 
 async def offset_at(reader: SegmentReader, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
     """(offset, timestamp) of the first record at or after a time; None if all are older."""
-    found = await reader.offset_for_timestamp(leader, timestamp_ms)
-    if found is not None:
-        return found
-    return await reader.first_at_or_after(_recent(leader), timestamp_ms, leader.log_start_offset)
+    search = TimeSearch(timestamp_ms, leader.log_start_offset)
+    found = await reader.find_in_segments(search, leader)
+    return await reader.find_in(search, _recent(leader)) if found is None else found
 
 
 async def newest_timestamp(reader: SegmentReader, leader: PartitionLeader) -> tuple[int, int] | None:

@@ -21,7 +21,7 @@ from streamhouse.format.segment_index import (
 )
 from streamhouse.log.block_cache import LoadingCache
 from streamhouse.log.readable import ReadableLog
-from streamhouse.log.time_search import first_at_or_after, newest_timestamp
+from streamhouse.log.time_search import TimeSearch, newest_timestamp
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptData, NotFound
@@ -32,6 +32,8 @@ from streamhouse.runtime.tasks import TaskGroup
 READ_AHEAD_BYTES = 4 * 1024 * 1024
 _INDEX_CACHE_BYTES = 16 * 1024 * 1024
 _REMEMBERED_READERS = 1024
+_SEARCHES_AT_ONCE = 2
+"""For a time: the other threads are for those who read and write."""
 
 
 class SegmentReader:
@@ -43,6 +45,7 @@ class SegmentReader:
         self._tasks = TaskGroup("reader")
         self._expected: OrderedDict[tuple[TopicPartition, int], None] = OrderedDict()
         self._reading_ahead: set[TopicPartition] = set()
+        self._searches = asyncio.Semaphore(_SEARCHES_AT_ONCE)
 
     async def close(self) -> None:
         await self._tasks.cancel()
@@ -83,32 +86,32 @@ class SegmentReader:
             self._read_ahead(leader, offset)
         return parts
 
-    async def offset_for_timestamp(self, leader: ReadableLog, timestamp_ms: int) -> tuple[int, int] | None:
+    async def find_in_segments(self, search: TimeSearch, leader: ReadableLog) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record at or after a time, among those in segments."""
         for segment in list(leader.segments):
-            if segment.max_timestamp_ms < timestamp_ms or segment.end_offset <= leader.log_start_offset:
+            if segment.max_timestamp_ms < search.timestamp_ms or segment.end_offset <= leader.log_start_offset:
                 continue
             index = await self._index_of(segment)
             for block in range(index.block_of(leader.log_start_offset), index.block_count):
-                if index.max_timestamps[block] < timestamp_ms:
+                if index.max_timestamps[block] < search.timestamp_ms:
                     continue
                 data = await self._blocks_of(segment, index, block, block)
-                found = await self.first_at_or_after(data, timestamp_ms, leader.log_start_offset)
+                found = await self.find_in(search, data)
                 if found is not None:
                     return found
         return None
 
-    async def first_at_or_after(
-        self, runs: Sequence[Buffer], timestamp_ms: int, log_start_offset: int
-    ) -> tuple[int, int] | None:
+    async def find_in(self, search: TimeSearch, runs: Sequence[Buffer]) -> tuple[int, int] | None:
         """The same, among some runs of batches."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, first_at_or_after, runs, timestamp_ms, log_start_offset
-        )
+        async with self._searches:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, search.find, runs)
 
     async def newest_of(self, runs: Sequence[Buffer], log_start_offset: int) -> int:
         """The largest timestamp in some runs of batches, of what is not deleted; -1 if there is nothing."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, newest_timestamp, runs, log_start_offset)
+        async with self._searches:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, newest_timestamp, runs, log_start_offset
+            )
 
     async def newest_timestamp(self, leader: ReadableLog) -> int:
         """The largest timestamp of what is in segments and not deleted; -1 if there is nothing."""

@@ -13,7 +13,9 @@ from log_parts.batches import real
 from log_parts.segments import Stored, at, new_store, reader_of, run_of, store_segments
 from log_parts.waiting import until
 from streamhouse.broker.fetch import Fetcher, PartitionRead
+from streamhouse.log.leader import PartitionLeader
 from streamhouse.log.reader import SegmentReader
+from streamhouse.log.time_search import TimeSearch
 from streamhouse.model.errors import CorruptData, OffsetOutOfRange, StorageUnavailable, StreamHouseError
 from streamhouse.objects.faulty import FaultyStore, Operation
 from streamhouse.objects.memory import MemoryStore
@@ -48,6 +50,10 @@ async def replace(stored: Stored, number: int, content: bytes) -> None:
 
 async def content_of(stored: Stored, number: int) -> bytes:
     return await stored.inner.get(stored.leader.segments[number].object_key)
+
+
+async def found_at(reader: SegmentReader, leader: PartitionLeader, timestamp_ms: int) -> tuple[int, int] | None:
+    return await reader.find_in_segments(TimeSearch(timestamp_ms, leader.log_start_offset), leader)
 
 
 # --- what is read ---
@@ -301,7 +307,7 @@ async def test_a_time_is_found_at_its_first_record_wherever_it_lies(
 
     for wanted in range(5, 55):
         later = [(offset, time) for offset, time in enumerate(times) if time >= wanted]
-        assert await reader.offset_for_timestamp(stored.leader, wanted) == (later[0] if later else None), wanted
+        assert await found_at(reader, stored.leader, wanted) == (later[0] if later else None), wanted
 
 
 async def test_a_time_is_found_inside_a_batch(stores: tuple[FaultyStore, MemoryStore], reader: SegmentReader) -> None:
@@ -309,7 +315,7 @@ async def test_a_time_is_found_inside_a_batch(stores: tuple[FaultyStore, MemoryS
         reader, *stores, [[at(0, real(b"a", b"b", b"c", timestamps=(1, 5, 9)))]], block_bytes=BLOCK_BYTES
     )
 
-    assert await reader.offset_for_timestamp(stored.leader, 4) == (1, 5)
+    assert await found_at(reader, stored.leader, 4) == (1, 5)
 
 
 @pytest.mark.parametrize("log_start", range(10))
@@ -325,4 +331,4 @@ async def test_a_time_before_the_start_of_the_log_is_found_at_its_start(
         log_start_offset=log_start,
     )
 
-    assert await reader.offset_for_timestamp(stored.leader, 50) == (log_start, 100 + log_start)
+    assert await found_at(reader, stored.leader, 50) == (log_start, 100 + log_start)
