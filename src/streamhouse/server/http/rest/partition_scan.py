@@ -26,11 +26,14 @@ class ScanLimits:
     matches: int
     match_bytes: int
     scanned_records: int
+    unreadable: int
+    """Batches that are passed over: each takes a read of its own."""
 
 
 class _Page(NamedTuple):
     records: list[Record]
     next_offset: int
+    passed_over: UnreadableRecords | None = None
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class PartitionScan:
         while at < end and not self._has_enough():
             page = await self._read(at)
             self._look_at([record for record in page.records if record.offset < end])
+            self._note(page)
             at = page.next_offset if page.next_offset > at else end
         self.left = (min(at, end), end)
 
@@ -63,11 +67,14 @@ class PartitionScan:
         step = _FIRST_STEP
         while start < end and not self._has_enough():
             begin = max(start, end - step)
-            records = await self._between(begin, end)
-            if records is None:
+            pages = await self._between(begin, end)
+            if pages is None:
                 step //= 2
                 continue
+            records = [record for page in pages for record in page.records if record.offset < end]
             self._look_at(records[::-1])
+            for page in pages:
+                self._note(page)
             end = begin
             step = _FIRST_STEP if len(records) >= _FIRST_STEP else step * 2
         self.left = (start, end)
@@ -86,6 +93,7 @@ class PartitionScan:
             len(self.matches) >= limits.matches
             or self._match_bytes >= limits.match_bytes
             or self.scanned_records >= limits.scanned_records
+            or len(self.unreadable) >= limits.unreadable
         )
 
     def _look_at(self, records: list[Record]) -> None:
@@ -94,17 +102,24 @@ class PartitionScan:
         self.matches += found
         self._match_bytes += sum(map(size_bytes, found))
 
-    async def _between(self, start: int, end: int) -> list[Record] | None:
+    def _note(self, page: _Page) -> None:
+        if page.passed_over is not None:
+            self.unreadable[page.next_offset] = page.passed_over
+
+    async def _between(self, start: int, end: int) -> list[_Page] | None:
         """None if they are too many, which they are not if the offsets are few."""
-        records: list[Record] = []
+        pages: list[_Page] = []
+        count = passed_over = 0
         at = start
         while at < end:
             page = await self._read(at)
-            records += [record for record in page.records if record.offset < end]
-            if len(records) > _MOST_AT_ONCE:
-                return None
+            pages.append(page)
+            count += len(page.records)
+            passed_over += page.passed_over is not None
             at = page.next_offset if page.next_offset > at else end
-        return records
+            if at < end and (count > _MOST_AT_ONCE or passed_over >= self.limits.unreadable):
+                return None
+        return pages
 
     async def _read(self, offset: int) -> _Page:
         """From where the log begins if it begins later by now; nothing if it has become shorter."""
@@ -122,6 +137,5 @@ class PartitionScan:
         except UnreadableRecords as problem:
             if problem.next_offset is None:
                 raise
-            self.unreadable[problem.next_offset] = problem
-            return _Page([], problem.next_offset)
+            return _Page([], problem.next_offset, problem)
         return _Page(page.records, page.next_offset)
