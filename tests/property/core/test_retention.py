@@ -15,6 +15,7 @@ class Segment:
     end_offset: int
     size_bytes: int
     max_timestamp_ms: int
+    created_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

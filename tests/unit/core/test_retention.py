@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from log_parts.leaders import segment_row
 from streamhouse.core.retention import retained_from
 
@@ -26,6 +28,13 @@ def test_a_segment_goes_when_its_newest_record_is_older_than_the_limit_and_not_w
 
 def test_an_old_segment_behind_a_young_one_stays() -> None:
     assert start_of((1, NOW_MS), (1, 0), ms=1_000) == 0
+
+
+def test_records_without_a_time_go_by_the_age_of_their_segment() -> None:
+    row = replace(segment_row(0, 10, timestamp_ms=-1), created_at_ms=NOW_MS - 1_000)
+    limits = {"retention_bytes": -1, "now_ms": NOW_MS}
+    assert retained_from([row], 0, retention_ms=1_000, **limits) == 0
+    assert retained_from([row], 0, retention_ms=999, **limits) == 10
 
 
 def test_zero_time_keeps_only_what_is_from_now() -> None:
