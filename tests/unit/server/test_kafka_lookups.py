@@ -21,6 +21,7 @@ from streamhouse.server.kafka.handlers import (
     delete_topics,
     describe_configs,
     describe_topic_partitions,
+    elect_leaders,
     incremental_alter_configs,
     init_producer_id,
     metadata,
@@ -32,6 +33,7 @@ from streamhouse.wire.kafka.messages import alter_configs as alter
 from streamhouse.wire.kafka.messages import delete_topics as delete
 from streamhouse.wire.kafka.messages import describe_configs as describe
 from streamhouse.wire.kafka.messages import describe_topic_partitions as pages
+from streamhouse.wire.kafka.messages import elect_leaders as elections
 from streamhouse.wire.kafka.messages import incremental_alter_configs as incremental
 from streamhouse.wire.kafka.messages import init_producer_id as producer_ids
 from streamhouse.wire.kafka.messages import metadata as topics
@@ -185,3 +187,21 @@ async def test_a_producer_waits_for_its_id_while_the_store_is_away() -> None:
 
         assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert (given.error_code, given.producer_epoch) == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.parametrize(
+    ("election_type", "expected"),
+    [(0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (1, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)],
+)
+async def test_a_partition_without_a_leader_is_not_said_to_need_none(election_type: int, expected: ErrorCode) -> None:
+    async with running() as here:
+        here.store.fail("acquire_leases", times=1_000)
+        await here.created_elsewhere("orders")
+        asked = elections.ElectLeadersRequest(
+            election_type=election_type,
+            topic_partitions=[elections.TopicPartitions(topic="orders", partitions=[0])],
+        )
+
+        (found,) = (await here.ask(elect_leaders, asked)).replica_election_results
+
+        assert [each.error_code for each in found.partition_result] == [expected]

@@ -1,7 +1,8 @@
 """ElectLeaders (43), versions 0 to 2: no election is ever needed, for each partition's agent is chosen by its lease.
 
-Who asks for all partitions gets an empty list, as from Kafka where every leader is the preferred one. Giving up what a
-lost disk had is left to `streamhouse partition elect --unclean`."""
+Who asks for all partitions gets an empty list, as from Kafka where every leader is the preferred one. A partition that
+has no leader waits for its agent (PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE); giving up what a lost
+disk had is left to `streamhouse partition elect --unclean`."""
 
 from __future__ import annotations
 
@@ -56,12 +57,10 @@ async def _result(
     code, message = ErrorCode.ELECTION_NOT_NEEDED, "the agents see to it that each partition has its leader"
     if not 0 <= partition < topic.partition_count:
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}"
-    elif is_unclean and leader_of(context.broker, topic, partition).node_id < 0:
-        code, message = (
-            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-            (
-                "it waits for the agent whose disk may hold records of it; "
-                "`streamhouse partition elect --unclean` gives them up"
-            ),
+    elif leader_of(context.broker, topic, partition).node_id < 0:
+        code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE if is_unclean else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        message = (
+            "it waits for the agent whose disk may hold records of it; "
+            "`streamhouse partition elect --unclean` gives them up"
         )
     return PartitionResult(partition_id=partition, error_code=code, error_message=message)
