@@ -193,7 +193,8 @@ class Planner:
         # The high watermark first: what is committed after that is in the segments then, and in the tail as well.
         found = await self._forwarder.offset_at(asked.topic, asked.partition, LATEST)
         last = max(asked.start, min(asked.end, found.high_watermark) - 1, found.log_start_offset)
-        log = await self._committed_logs.at(TopicPartition(asked.topic.topic_id, asked.partition), last)
+        partition = TopicPartition(asked.topic.topic_id, asked.partition)
+        log = await self._committed_logs.at(partition, last, as_of_now=True)
         return _bounds(
             asked,
             StoredLog(log_start_offset=log.log_start_offset, committed_end=log.committed_end, segments=log.segments),

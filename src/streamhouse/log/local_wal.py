@@ -71,8 +71,8 @@ class LocalWal:
         self._backlog: deque[_Entry] = deque()
         self._failed_owners: dict[WalOwner, None] = {}
         self._problem: str | None = None
-        """Why nothing can be written, in words: an exception that is raised again and again would keep the frames, and so
-        the requests, of everybody who met it."""
+        """Why nothing can be written, in words: an exception that is raised again and again would keep the frames, and
+        so the requests, of everybody who met it."""
         self._failures = 0
         self._is_reopening = False
         self._is_gone = False

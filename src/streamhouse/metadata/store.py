@@ -75,7 +75,8 @@ class Replacement:
 class PartitionRow:
     """A partition's committed state. `epochs` is its leadership history: (epoch, first offset), oldest first.
 
-    `durable_end` is where its WAL objects end, or its segments if those end later."""
+    `durable_end` is where its WAL objects end, or its segments if those end later; `replacements` counts how often
+    segments took the place of others."""
 
     topic: str
     partition: TopicPartition
@@ -84,6 +85,7 @@ class PartitionRow:
     durable_end: int
     producer_state: bytes
     epochs: tuple[tuple[int, int], ...]
+    replacements: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from node.wait import HUNG_SECONDS, eventually
 from planning_parts.compaction import prepare
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.buffer import Buffer
+from streamhouse.wire.http.planning import RangeQuestion
 
 BATCH, BATCHES = 10, 6
 END = BATCH * BATCHES
@@ -49,6 +50,13 @@ def planning(*agents: Agent) -> PlanningClient:
     return PlanningClient(",".join(agent.http for agent in agents), timeout_seconds=HUNG_SECONDS)
 
 
+def planned(client: PlanningClient, topic: str) -> list[str]:
+    """The objects that hold the log."""
+    question = RangeQuestion(topic=topic, partition=0, start=0, end=END)
+    (answer,) = client.ranges([question], piece_bytes=2**30)
+    return [piece.key for piece in answer.pieces]
+
+
 def consumed(cluster: Cluster, topic: str, count: int) -> list[int]:
     """The offsets of so many records, each of which must have its offset as its value."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader"})
@@ -64,6 +72,30 @@ def consumed(cluster: Cluster, topic: str, count: int) -> list[int]:
         return offsets
     finally:
         consumer.close()
+
+
+@pytest.mark.long_form("wal")
+def test_what_agents_knew_of_a_log_before_a_replacement_is_not_what_they_say_after_it(cluster: Cluster) -> None:
+    """Spark's plans go by it, also of a partition that another agent leads."""
+    topic = filled_topic(cluster)
+    leader = cluster.leader_of(topic, 0)
+    objects = StoredObjects(cluster.storage)
+    everyone = [planning(agent) for agent in cluster.agents.values()]
+    try:
+        old = [each.object_key for each in everyone[0].segments(topic, 0).segments]
+        assert [planned(client, topic) for client in everyone] == [old] * len(everyone)
+        with planning(*cluster.others(leader)) as client:
+            replacement = prepare(
+                client, topic, client.segments(topic, 0).segments[:4], range(9, 40, 10), objects=objects
+            )
+            client.replace(replacement)
+
+        new = [*(each.object_key for each in replacement.added), *old[4:]]
+        assert [planned(client, topic) for client in everyone] == [new] * len(everyone)
+    finally:
+        for client in everyone:
+            client.close()
+    cluster.assert_sound()
 
 
 @pytest.mark.long_form("wal")

@@ -11,7 +11,7 @@ from log_parts.engines import Running, bench
 from streamhouse.broker.fetch import Fetcher, PartitionRead
 from streamhouse.format.batch import iter_headers
 from streamhouse.log import committed_log
-from streamhouse.model.errors import NotFound, OffsetOutOfRange
+from streamhouse.model.errors import MetadataUnavailable, NotFound, OffsetOutOfRange
 from streamhouse.model.names import TopicPartition
 
 
@@ -132,3 +132,51 @@ async def test_what_retention_removed_since_it_was_loaded_is_out_of_range_and_no
         await running.engine.maintenance.remove_garbage()
 
         assert isinstance((await read(running, 0)).problem, OffsetOutOfRange)
+
+
+async def test_deleted_records_are_out_of_range_within_a_second() -> None:
+    async with bench() as shared, shared.engine(tail_bytes=0) as running:
+        await running.create()
+        await fill(running, 2, 2)
+        assert (await read(running, 0)).problem is None
+        await running.engine.maintenance.move_log_start(running.leader(), 2)
+        shared.clock.pass_time(1_000)
+
+        assert isinstance((await read(running, 0)).problem, OffsetOutOfRange)
+        assert (await read(running, 2)).problem is None
+
+
+@pytest.mark.parametrize("as_of_now", [False, True])
+async def test_while_the_store_is_away_readers_go_on_for_as_long_as_objects_stay(as_of_now: bool) -> None:
+    async with bench() as shared, shared.engine(garbage_grace=2_000_000) as running:
+        await running.create()
+        await fill(running, 3)
+        logs, partition = running.engine.committed_logs, running.leader().partition
+        first = await logs.at(partition, 0)
+        shared.metadata.fail("load_partitions", times=100)
+
+        for _ in range(5):
+            shared.clock.pass_time(100_000)
+            assert await logs.at(partition, 0, as_of_now=as_of_now) is first
+        with pytest.raises(MetadataUnavailable):  # what is not known cannot be guessed
+            await logs.at(partition, 3, as_of_now=as_of_now)
+        shared.clock.pass_time(500_000)
+        with pytest.raises(MetadataUnavailable):
+            await logs.at(partition, 0, as_of_now=as_of_now)
+
+
+async def test_a_store_that_does_not_answer_keeps_a_reader_for_a_moment_and_not_for_each_fetch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committed_log, "_PATIENCE_S", 0.01)
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await fill(running, 3)
+        logs, partition = running.engine.committed_logs, running.leader().partition
+        first = await logs.at(partition, 0)
+        shared.clock.pass_time(1_000)
+        shared.metadata.calls.clear()
+        shared.metadata.hold("load_partitions")
+
+        assert [await logs.at(partition, offset) for offset in (0, 1, 2)] == [first] * 3
+        assert shared.metadata.calls == ["load_partitions"]

@@ -97,19 +97,20 @@ async def test_what_the_tail_still_has_of_replaced_segments_is_not_served() -> N
         assert [record.offset for record in decode_records(await running.read())] == [3, 7, *range(8, 15)]
 
 
-async def test_other_agents_read_the_old_segments_for_a_while_and_then_the_new_ones() -> None:
-    """What they know of a partition is never older than the time for which the old objects stay."""
+async def test_other_agents_read_the_new_segments_within_a_second_and_who_plans_at_once() -> None:
+    """What they know of a partition is looked at again; objects that were replaced stay for those who have begun."""
     async with bench() as shared, shared.engine(garbage_grace=GRACE_MS) as running:
         old = await led_log(running)
         partition, clock = running.leader().partition, ManualClock()
-        logs = CommittedLogs(shared.metadata, clock, GRACE_MS // 2)
+        logs, planning = (CommittedLogs(shared.metadata, clock, GRACE_MS // 2) for _ in range(2))
         before = await logs.at(partition, 0)
+        assert await planning.at(partition, 0, as_of_now=True) is not None
         new = await store_rewritten(running, old, every(4))
         await replaced(running, old, new)
 
-        clock.advance(GRACE_MS // 2)
-        shared.clock.jump(GRACE_MS // 2)
-        await running.engine.maintenance.remove_garbage()
+        planned = await planning.at(partition, 0, as_of_now=True)
+        assert [row.object_key for row in planned.segments] == [new.object_key]
+        clock.advance(999)
         assert await logs.at(partition, 0) is before
         parts = await running.engine.reader.read(before, 0, EVERYTHING)
         assert [record.offset for record in decode_records(b"".join(map(bytes, parts)))] == list(range(12))
@@ -117,6 +118,10 @@ async def test_other_agents_read_the_old_segments_for_a_while_and_then_the_new_o
         after = await logs.at(partition, 0)
 
         assert [row.object_key for row in after.segments] == [new.object_key]
+        clock.advance(1_000)
+        shared.metadata.calls.clear()
+        assert await logs.at(partition, 0) is after
+        assert shared.metadata.calls == ["load_partitions"]
 
 
 @pytest.mark.parametrize("deep", [False, True])

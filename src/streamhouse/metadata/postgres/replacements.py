@@ -23,6 +23,7 @@ _REMOVE_SEGMENTS = """
     INSERT INTO garbage (object_key, unreferenced_since) SELECT object_key, now_ms() FROM removed
     ON CONFLICT DO NOTHING
 """
+_COUNT = "UPDATE partitions SET replacements = replacements + 1 WHERE topic_id = $1 AND partition_id = $2"
 _FORGET_OLD = """
     DELETE FROM segment_replacements
     WHERE topic_id = $1 AND partition_id = $2 AND replaced_at < now_ms() - $3::bigint
@@ -60,6 +61,7 @@ class PostgresReplacements:
             await connection.execute(_REMOVE_SEGMENTS, *key, [segment.base_offset for segment in removed])
             added = [(partition, segment, commit_id_of(replacement, segment)) for segment in replacement.added]
             await insert_segments(connection, added)
+            await connection.execute(_COUNT, *key)
             await connection.execute(_FORGET_OLD, *key, HISTORY_MS)
             await connection.execute(_REMEMBER, replacement.commit_id, *key)
 

@@ -17,7 +17,7 @@ from streamhouse.model.names import TopicPartition
 
 _LOAD_PARTITIONS = """
     SELECT p.topic_id, p.partition_id, p.topic, p.log_start_offset, p.high_watermark,
-        greatest(p.high_watermark, p.wal_end) AS durable_end, p.producer_state,
+        greatest(p.high_watermark, p.wal_end) AS durable_end, p.producer_state, p.replacements,
         coalesce(history.epochs, '{}') AS epochs, coalesce(history.starts, '{}') AS starts
     FROM partitions p
     JOIN unnest($1::uuid[], $2::int[]) AS asked (topic_id, partition_id) USING (topic_id, partition_id)
@@ -219,6 +219,7 @@ def _to_partition(row: Any) -> PartitionRow:
         durable_end=row["durable_end"],
         producer_state=row["producer_state"],
         epochs=tuple(zip(row["epochs"], row["starts"], strict=True)),
+        replacements=row["replacements"],
     )
 
 

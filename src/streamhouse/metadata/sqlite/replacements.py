@@ -52,6 +52,10 @@ class SqliteReplacements:
             added = ((partition, segment, commit_id_of(replacement, segment)) for segment in replacement.added)
             insert_segments(connection, added, now_ms)
             connection.execute(
+                "UPDATE partitions SET replacements = replacements + 1 WHERE topic_id = ? AND partition_id = ?",
+                key_of(partition),
+            )
+            connection.execute(
                 "DELETE FROM segment_replacements WHERE topic_id = ? AND partition_id = ? AND replaced_at < ?",
                 (*key_of(partition), now_ms - HISTORY_MS),
             )

@@ -134,13 +134,13 @@ class SqliteSegments:
 
 def _load_partition(connection: sqlite3.Connection, partition: TopicPartition) -> PartitionRow:
     row = connection.execute(
-        "SELECT topic, log_start_offset, high_watermark, max(high_watermark, wal_end), producer_state FROM partitions"
-        " WHERE topic_id = ? AND partition_id = ?",
+        "SELECT topic, log_start_offset, high_watermark, max(high_watermark, wal_end), producer_state, replacements"
+        " FROM partitions WHERE topic_id = ? AND partition_id = ?",
         key_of(partition),
     ).fetchone()
     if row is None:
         raise NotFound(f"no partition {partition}")
-    topic, log_start_offset, next_offset, durable_end, producer_state = row
+    topic, log_start_offset, next_offset, durable_end, producer_state, replacements = row
     epochs = connection.execute(
         "SELECT epoch, start_offset FROM leader_epochs WHERE topic_id = ? AND partition_id = ? ORDER BY epoch",
         key_of(partition),
@@ -153,6 +153,7 @@ def _load_partition(connection: sqlite3.Connection, partition: TopicPartition) -
         durable_end=durable_end,
         producer_state=producer_state,
         epochs=tuple(epochs),
+        replacements=replacements,
     )
 
 

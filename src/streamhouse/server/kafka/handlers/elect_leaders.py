@@ -1,8 +1,8 @@
 """ElectLeaders (43), versions 0 to 2: no election is ever needed, for each partition's agent is chosen by its lease.
 
 Who asks for all partitions gets an empty list, as from Kafka where every leader is the preferred one. A partition that
-has no leader waits for its agent (PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE); giving up what a lost
-disk had is left to `streamhouse partition elect --unclean`."""
+has no leader waits for its agent (PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE); giving up what a
+lost disk had is left to `streamhouse partition elect --unclean`."""
 
 from __future__ import annotations
 

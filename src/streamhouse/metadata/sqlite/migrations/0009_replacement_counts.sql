@@ -1,0 +1,2 @@
+-- How often segments of a partition were replaced: who remembers its segments sees by it that they are others by now.
+ALTER TABLE partitions ADD COLUMN replacements INTEGER NOT NULL DEFAULT 0;
