@@ -194,7 +194,7 @@ class Planner:
         found = await self._forwarder.offset_at(asked.topic, asked.partition, LATEST)
         last = max(asked.start, min(asked.end, found.high_watermark) - 1, found.log_start_offset)
         partition = TopicPartition(asked.topic.topic_id, asked.partition)
-        log = await self._committed_logs.at(partition, last, as_of_now=True)
+        log = await self._committed_logs.now(partition, last)
         return _bounds(
             asked,
             StoredLog(log_start_offset=log.log_start_offset, committed_end=log.committed_end, segments=log.segments),

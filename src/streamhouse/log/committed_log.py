@@ -6,17 +6,18 @@ import asyncio
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from streamhouse.log.tail import Tail
 from streamhouse.metadata.store import PartitionRow, SegmentRow, SegmentStore
-from streamhouse.model.errors import MetadataUnavailable, OffsetOutOfRange
+from streamhouse.model.errors import MetadataUnavailable, NotFound, OffsetOutOfRange
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.clock import Clock
 
 _REMEMBERED_LOGS = 1_000
 _TRUSTED_MS = 1_000
 _PATIENCE_S = 2.0
+_AWAY_MS = 10_000
 
 
 class CommittedLog:
@@ -47,14 +48,13 @@ class CommittedLog:
         """See `watch`."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(NamedTuple):
     log: CommittedLog
     version: tuple[int, int]
-    is_so_at_ms: int
-    """When the store last said so."""
-    looked_at_ms: int
-    """When it was last asked."""
+    as_of_ms: int
+
+    def has(self, offset: int) -> bool:
+        return self.log.log_start_offset <= offset < self.log.committed_end
 
 
 class CommittedLogs:
@@ -62,47 +62,59 @@ class CommittedLogs:
     to the end of what is known."""
 
     def __init__(self, store: SegmentStore, clock: Clock, max_age_ms: int) -> None:
-        """`max_age_ms`: for how long objects are there after they were dropped or replaced, at least. While the store
-        is away, readers may go on for as long with what was known."""
+        """`max_age_ms`: for how long objects are there after they were dropped or replaced, at least."""
         self._store = store
         self._clock = clock
         self._max_age_ms = max_age_ms
         self._logs: OrderedDict[TopicPartition, _Known] = OrderedDict()
+        self._away_until_ms = 0
+        """While the store is away, those who ask need not all wait for it."""
 
-    async def at(self, partition: TopicPartition, offset: int, *, as_of_now: bool = False) -> CommittedLog:
-        """As it was a second ago, at the latest. NotFound if the partition is gone."""
+    async def at(self, partition: TopicPartition, offset: int) -> CommittedLog:
+        """As it was a second ago, or later; while the store is away, as it was when that was last heard of, unless its
+        objects may be gone. NotFound if the partition is gone."""
         known = self._logs.get(partition)
+        if known is None or not known.has(offset):
+            return await self.now(partition, offset)
+        self._logs.move_to_end(partition)
         now_ms = self._clock.monotonic_ms()
-        if known is not None and (as_of_now or now_ms - known.looked_at_ms >= _TRUSTED_MS):
-            known = await self._look_again(known, now_ms)
-        if known is None or not known.log.log_start_offset <= offset < known.log.committed_end:
-            known = await self._load(partition, now_ms)
+        age_ms = now_ms - known.as_of_ms
+        if age_ms < _TRUSTED_MS:
+            return known.log
+        if now_ms >= self._away_until_ms or age_ms > self._max_age_ms:
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    return await self.now(partition, offset)
+            except (MetadataUnavailable, TimeoutError):
+                self._away_until_ms = self._clock.monotonic_ms() + _AWAY_MS
+        if age_ms > self._max_age_ms:
+            raise MetadataUnavailable(f"nobody says whether {partition} is still what it was {age_ms // 1000} s ago")
+        return known.log
+
+    async def now(self, partition: TopicPartition, offset: int) -> CommittedLog:
+        """As it is now. NotFound if the partition is gone."""
+        known = self._logs.get(partition)
+        asked_at_ms = self._clock.monotonic_ms()
+        try:
+            (row,) = await self._store.load_partitions([partition])
+        except NotFound:
+            self._logs.pop(partition, None)
+            raise
+        version = row.log_start_offset, row.replacements  # which stay when segments are added at the end
+        if known is None or known.version != version or not known.has(offset):
+            # After the row: what is replaced in between is noticed at the next look.
+            (segments,) = await self._store.load_segments([partition])
+            log = CommittedLog(row, segments)
+        else:
+            log = known.log
+        self._keep(partition, _Known(log, version, asked_at_ms))
+        return log
+
+    def _keep(self, partition: TopicPartition, known: _Known) -> None:
+        current = self._logs.get(partition)
+        if current is not None and current.as_of_ms > known.as_of_ms:
+            return  # this answer was asked for earlier, and came later
         self._logs[partition] = known
         self._logs.move_to_end(partition)
         if len(self._logs) > _REMEMBERED_LOGS:
             self._logs.popitem(last=False)
-        return known.log
-
-    async def _load(self, partition: TopicPartition, now_ms: int) -> _Known:
-        # The row first: what is replaced in between is noticed at the next look.
-        (row,) = await self._store.load_partitions([partition])
-        (segments,) = await self._store.load_segments([partition])
-        return _Known(CommittedLog(row, segments), _version(row), now_ms, now_ms)
-
-    async def _look_again(self, known: _Known, now_ms: int) -> _Known | None:
-        """None if it is another log by now."""
-        known.looked_at_ms = now_ms
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                (row,) = await self._store.load_partitions([known.log.partition])
-        except (MetadataUnavailable, TimeoutError):
-            return known if now_ms - known.is_so_at_ms <= self._max_age_ms else None
-        if _version(row) != known.version:
-            return None
-        known.is_so_at_ms = now_ms
-        return known
-
-
-def _version(row: PartitionRow) -> tuple[int, int]:
-    """Changes with every change of its segments but those at its end."""
-    return row.log_start_offset, row.replacements

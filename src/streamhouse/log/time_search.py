@@ -11,12 +11,13 @@ from collections.abc import Iterable
 
 from streamhouse.format import kernel
 from streamhouse.format.batch import BatchHeader, iter_headers
+from streamhouse.format.compression import DEFAULT_LIMIT_BYTES
 from streamhouse.format.records import section_of
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import CorruptBatch
 
-_READ_BYTES = 16 * 1024 * 1024
-"""Of a batch without its codec, and of all that one search reads in vain."""
+_IN_VAIN_BYTES = 16 * 1024 * 1024
+"""So much a search reads in vain, and then the rest of the batch that it is at."""
 _BATCH_COST_BYTES = 16 * 1024
 """What a batch counts for at least, however small it is."""
 
@@ -27,7 +28,7 @@ class TimeSearch:
     def __init__(self, timestamp_ms: int, log_start_offset: int) -> None:
         self.timestamp_ms = timestamp_ms
         self._log_start_offset = log_start_offset
-        self._left_bytes = _READ_BYTES
+        self._left_bytes = _IN_VAIN_BYTES
 
     def find(self, runs: Iterable[Buffer]) -> tuple[int, int] | None:
         """Its offset and timestamp, if it is in these runs of batches."""
@@ -70,7 +71,7 @@ def _times(
 ) -> tuple[tuple[int, int] | None, int, int]:
     """The first record at or after a time, and the largest timestamp, from an offset on; and how much was read."""
     try:
-        section = section_of(batch, header, max(_READ_BYTES, header.size_bytes))
+        section = section_of(batch, header, DEFAULT_LIMIT_BYTES)
         if section is None:
             return None, -1, 0
         first, newest = kernel.survey_times(section, start_offset, from_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import uuid4
 
 import pytest
@@ -13,6 +14,8 @@ from streamhouse.format.batch import iter_headers
 from streamhouse.log import committed_log
 from streamhouse.model.errors import MetadataUnavailable, NotFound, OffsetOutOfRange
 from streamhouse.model.names import TopicPartition
+
+HOUR_MS = 3_600_000
 
 
 async def fill(running: Running, *sizes: int) -> None:
@@ -82,7 +85,10 @@ async def test_below_the_log_start_nothing_is_served() -> None:
         assert isinstance((await read(running, 1)).problem, OffsetOutOfRange)
 
 
-async def test_the_store_is_asked_once_for_what_is_known_and_again_at_its_end() -> None:
+async def test_the_store_is_asked_once_for_what_is_known_and_again_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committed_log, "_TRUSTED_MS", HOUR_MS)
     async with bench() as shared, shared.engine() as running:
         await running.create()
         await fill(running, 3)
@@ -102,6 +108,7 @@ async def test_only_so_many_logs_are_remembered_and_those_are_the_ones_asked_for
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(committed_log, "_REMEMBERED_LOGS", 2)
+    monkeypatch.setattr(committed_log, "_TRUSTED_MS", HOUR_MS)
     async with bench() as shared, shared.engine() as running:
         topic = await running.create(partitions=3)
         for number in range(3):
@@ -146,8 +153,7 @@ async def test_deleted_records_are_out_of_range_within_a_second() -> None:
         assert (await read(running, 2)).problem is None
 
 
-@pytest.mark.parametrize("as_of_now", [False, True])
-async def test_while_the_store_is_away_readers_go_on_for_as_long_as_objects_stay(as_of_now: bool) -> None:
+async def test_while_the_store_is_away_readers_go_on_for_as_long_as_objects_stay() -> None:
     async with bench() as shared, shared.engine(garbage_grace=2_000_000) as running:
         await running.create()
         await fill(running, 3)
@@ -157,26 +163,85 @@ async def test_while_the_store_is_away_readers_go_on_for_as_long_as_objects_stay
 
         for _ in range(5):
             shared.clock.pass_time(100_000)
-            assert await logs.at(partition, 0, as_of_now=as_of_now) is first
-        with pytest.raises(MetadataUnavailable):  # what is not known cannot be guessed
-            await logs.at(partition, 3, as_of_now=as_of_now)
-        shared.clock.pass_time(500_000)
-        with pytest.raises(MetadataUnavailable):
-            await logs.at(partition, 0, as_of_now=as_of_now)
+            assert await logs.at(partition, 0) is first
+        for ask in (logs.at(partition, 3), logs.now(partition, 0)):  # what is not known cannot be guessed
+            with pytest.raises(MetadataUnavailable):
+                await ask
+        shared.clock.pass_time(501_000)
+        for _ in range(3):
+            with pytest.raises(MetadataUnavailable):
+                await logs.at(partition, 0)
 
 
-async def test_a_store_that_does_not_answer_keeps_a_reader_for_a_moment_and_not_for_each_fetch(
+async def test_a_store_that_does_not_answer_keeps_one_reader_for_a_moment_and_not_each_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(committed_log, "_PATIENCE_S", 0.01)
-    async with bench() as shared, shared.engine() as running:
-        await running.create()
-        await fill(running, 3)
-        logs, partition = running.engine.committed_logs, running.leader().partition
-        first = await logs.at(partition, 0)
-        shared.clock.pass_time(1_000)
+    monkeypatch.setattr(committed_log, "_AWAY_MS", HOUR_MS)
+    async with bench() as shared, shared.engine(garbage_grace=10 * HOUR_MS) as running:
+        topic = await running.create(partitions=3)
+        for number in range(3):
+            await running.produce(sent(), leader=running.leader(partition=number))
+        await running.engine.flush()
+        logs = running.engine.committed_logs
+        partitions = [TopicPartition(topic.topic_id, number) for number in range(3)]
+        known = [await logs.at(partition, 0) for partition in partitions]
+        shared.clock.pass_time(2_000)
         shared.metadata.calls.clear()
         shared.metadata.hold("load_partitions")
 
-        assert [await logs.at(partition, offset) for offset in (0, 1, 2)] == [first] * 3
-        assert shared.metadata.calls == ["load_partitions"]
+        for _ in range(3):
+            assert [await logs.at(partition, 0) for partition in partitions] == known
+            shared.clock.pass_time(2_000)
+        assert shared.metadata.calls.count("load_partitions") == 1
+        shared.clock.pass_time(HOUR_MS)
+        assert [await logs.at(partition, 0) for partition in partitions] == known
+        assert shared.metadata.calls.count("load_partitions") == 4
+
+
+async def test_an_answer_that_comes_late_does_not_take_the_place_of_a_newer_one() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await fill(running, 2, 2)
+        logs, partition = running.engine.committed_logs, running.leader().partition
+        await logs.at(partition, 0)
+        held = shared.metadata.hold("load_segments")
+        late = asyncio.ensure_future(logs.now(partition, 4))
+        await held.reached.wait()
+        shared.clock.pass_time(1)
+        await running.engine.maintenance.move_log_start(running.leader(), 2)
+        newer = await logs.now(partition, 2)
+        held.release()
+        await late
+
+        assert logs._logs[partition].log is newer
+
+
+async def test_a_look_that_is_broken_off_vouches_for_nothing() -> None:
+    async with bench() as shared, shared.engine() as running:
+        await running.create()
+        await fill(running, 2, 2)
+        logs, partition = running.engine.committed_logs, running.leader().partition
+        await logs.at(partition, 0)
+        await running.engine.maintenance.move_log_start(running.leader(), 2)
+        shared.clock.pass_time(1_000)
+        held = shared.metadata.hold("load_partitions")
+        look = asyncio.ensure_future(logs.at(partition, 0))
+        await held.reached.wait()
+        look.cancel()
+
+        assert (await logs.at(partition, 0)).log_start_offset == 2
+
+
+async def test_a_partition_that_was_deleted_is_not_served_between_two_looks() -> None:
+    async with bench() as shared, shared.engine() as running:
+        topic = await running.create()
+        await fill(running, 2)
+        logs, partition = running.engine.committed_logs, running.leader().partition
+        await logs.at(partition, 0)
+        await shared.metadata.delete_topic(topic.topic_id)
+        shared.clock.pass_time(1_000)
+
+        for _ in range(3):
+            with pytest.raises(NotFound):
+                await logs.at(partition, 0)

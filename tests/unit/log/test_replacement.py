@@ -104,11 +104,11 @@ async def test_other_agents_read_the_new_segments_within_a_second_and_who_plans_
         partition, clock = running.leader().partition, ManualClock()
         logs, planning = (CommittedLogs(shared.metadata, clock, GRACE_MS // 2) for _ in range(2))
         before = await logs.at(partition, 0)
-        assert await planning.at(partition, 0, as_of_now=True) is not None
+        assert await planning.now(partition, 0) is not None
         new = await store_rewritten(running, old, every(4))
         await replaced(running, old, new)
 
-        planned = await planning.at(partition, 0, as_of_now=True)
+        planned = await planning.now(partition, 0)
         assert [row.object_key for row in planned.segments] == [new.object_key]
         clock.advance(999)
         assert await logs.at(partition, 0) is before

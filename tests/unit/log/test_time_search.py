@@ -34,7 +34,7 @@ def test_batches_whose_headers_are_not_so_are_passed_over() -> None:
     assert found_in(*(lying(offset, b"v") for offset in range(100)), honest) == (100, 3_000)
 
 
-@pytest.mark.parametrize(("size_bytes", "looked_at"), [(1, 1_024), (4 * MIB, 4), (17 * MIB, 0)])
+@pytest.mark.parametrize(("size_bytes", "looked_at"), [(1, 1_024), (4 * MIB, 4), (17 * MIB, 1), (129 * MIB, 0)])
 def test_a_search_that_has_read_enough_in_vain_believes_the_next_header(size_bytes: int, looked_at: int) -> None:
     """Each of them is some hundred bytes as it is stored."""
     value = bytes(size_bytes)
@@ -54,5 +54,5 @@ def test_what_is_read_in_several_runs_is_counted_together() -> None:
 
 def test_the_newest_time_of_a_batch_that_grows_too_far_is_its_headers() -> None:
     """It is read only because the log begins inside it."""
-    assert newest_timestamp([lying(0, b"v", bytes(17 * MIB))], 1) == FAR_MS
+    assert newest_timestamp([lying(0, b"v", bytes(129 * MIB))], 1) == FAR_MS
     assert newest_timestamp([lying(0, b"v", b"v")], 1) == 1_001

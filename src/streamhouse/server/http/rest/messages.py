@@ -24,6 +24,7 @@ from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery, Un
 _MAX_SCANNED = 20_000
 _MIN_SCANNED = 200
 _MAX_UNREADABLE = 100
+_MIN_UNREADABLE = 10
 _MAX_ANSWER_BYTES = 4 * 2**20
 _MIN_MATCH_BYTES = 256 * 1024
 _AT_ONCE = 8
@@ -78,7 +79,7 @@ class _Messages:
             matches=query.limit,
             match_bytes=max(_MIN_MATCH_BYTES, _MAX_ANSWER_BYTES // share),
             scanned_records=max(_MIN_SCANNED, _MAX_SCANNED // share),
-            unreadable=max(1, _MAX_UNREADABLE // share),
+            unreadable=max(_MIN_UNREADABLE, _MAX_UNREADABLE // share),
         )
         scans = [
             PartitionScan(self._door, topic, partition, left, wanted, limits) for partition, left in ranges.items()
