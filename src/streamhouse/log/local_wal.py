@@ -74,6 +74,8 @@ class LocalWal:
         """Why nothing can be written, in words: an exception that is raised again and again would keep the frames, and
         so the requests, of everybody who met it."""
         self._failures = 0
+        self._mending: WalFile | None = None
+        """The file with which the WAL is writable again, once the writer is at it."""
         self._is_reopening = False
         self._is_gone = False
         self._closed = False
@@ -263,7 +265,7 @@ class LocalWal:
                 if isinstance(entry, WalFile):
                     has_switched = True
                     self._written = entry
-                    if error == 0 and self._problem is not None:
+                    if error == 0 and entry is self._mending:
                         _log.warning("the WAL is writable again")
                         self._problem = None
                 elif error == 0:
@@ -351,6 +353,7 @@ class LocalWal:
             except Exception as problem:  # also a bug's: nobody else tries
                 _log.warning("still no new WAL file: %s", problem, exc_info=_is_bug(problem))
                 continue
+            self._mending = file
             self._use(file, recovers=True)
             self._writer.kick()
         self._is_reopening = False

@@ -194,6 +194,7 @@ async def test_a_store_that_does_not_answer_keeps_one_reader_for_a_moment_and_no
             assert [await logs.at(partition, 0) for partition in partitions] == known
             shared.clock.pass_time(2_000)
         assert shared.metadata.calls.count("load_partitions") == 1
+        monkeypatch.setattr(committed_log, "_PATIENCE_S", 60)
         shared.clock.pass_time(HOUR_MS)
         assert [await logs.at(partition, 0) for partition in partitions] == known
         assert shared.metadata.calls.count("load_partitions") == 4

@@ -586,6 +586,23 @@ async def test_what_was_handed_over_before_the_disk_had_no_more_room_is_still_du
         assert replay(await opened.image()) == {0: owner.acknowledged}
 
 
+async def test_a_change_of_files_that_is_heard_of_after_a_failure_does_not_mend_it(directory: Path) -> None:
+    """What waited for a file would never be told: the writer is at the old one, and that has no room."""
+    owner, loop = Owner(), asyncio.get_running_loop()
+    async with OpenWal(directory, file_bytes=4096) as opened:
+        loop.remove_reader(opened.wal._notify_fd)  # nothing was heard of the first file yet
+        with patch.object(WalFiles, "create", side_effect=OSError(28, "No space left on device")):
+            for size_bytes in (1500, 1500, 3000):
+                owner.append(opened.wal, size_bytes)
+            await until(lambda: opened.wal._problem is not None, "there is no room")
+            loop.add_reader(opened.wal._notify_fd, opened.wal._on_completions)
+            opened.wal.kick()
+            await until(lambda: owner.problems, "the last one is lost")
+        await until(lambda: opened.wal._problem is None, "there is room again")
+
+        assert len(owner.acknowledged) == 2
+
+
 async def test_a_wal_that_fails_again_and_again_comes_back_when_the_disk_does(directory: Path) -> None:
     owner = Owner()
     async with OpenWal(directory) as opened:
