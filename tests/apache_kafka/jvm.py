@@ -59,13 +59,17 @@ class Jvm:
 
     def run(self, main: str, *arguments: str, stdin: str = "") -> str:
         """What it printed; AssertionError if it ended badly, or tells of an exception."""
-        done = subprocess.run(
-            self.command(main, *arguments), input=stdin, capture_output=True, text=True, timeout=TOOL_SECONDS
-        )
+        done = self.try_to_run(main, *arguments, stdin=stdin)
         said = f"{main} {' '.join(arguments)}\n{done.stdout}\n{done.stderr[-4000:]}"
         assert done.returncode == 0, f"exit code {done.returncode} of {said}"
         assert "Exception" not in done.stdout + done.stderr, said
         return done.stdout
+
+    def try_to_run(self, main: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """How it ended, well or not."""
+        return subprocess.run(
+            self.command(main, *arguments), input=stdin, capture_output=True, text=True, timeout=TOOL_SECONDS
+        )
 
     def start(self, main: str, *arguments: str, name: str, classes: Path | None = None) -> Program:
         return Program(self.command(main, *arguments, classes=classes), self.scratch / f"{name}.log")

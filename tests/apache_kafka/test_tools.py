@@ -17,6 +17,9 @@ TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{TOOLS}.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 GROUPS = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
+SHARE_GROUPS = f"{TOOLS}.consumer.group.ShareGroupCommand"
+STREAMS_GROUPS = f"{TOOLS}.streams.StreamsGroupCommand"
+TOKENS = f"{TOOLS}.DelegationTokenCommand"
 Tool = Callable[..., str]
 
 
@@ -132,6 +135,48 @@ def test_groups_are_listed_described_reset_and_deleted(tool: Tool, shared_node: 
     assert group not in tool(GROUPS, "--list").split()
 
 
+NOT_FOUND = "GroupIdNotFoundException"
+NO_TOKENS = "Delegation Token requests are not allowed on PLAINTEXT"
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "said"),
+    [
+        (SHARE_GROUPS, "--describe --group none", NOT_FOUND),
+        (SHARE_GROUPS, "--describe --group none --members", NOT_FOUND),
+        (SHARE_GROUPS, "--describe --group none --state", NOT_FOUND),
+        (SHARE_GROUPS, "--reset-offsets --group none --all-topics --to-latest --execute", NOT_FOUND),
+        (SHARE_GROUPS, "--delete-offsets --group none --topic absent", "no share group 'none'"),
+        (STREAMS_GROUPS, "--describe --group none", NOT_FOUND),
+        (STREAMS_GROUPS, "--describe --group none --members", NOT_FOUND),
+        (STREAMS_GROUPS, "--reset-offsets --group none --all-input-topics --to-latest --execute", NOT_FOUND),
+        (STREAMS_GROUPS, "--delete-offsets --group none --all-input-topics", NOT_FOUND),
+        (TOKENS, "--describe", NO_TOKENS),
+        (TOKENS, "--create --max-life-time-period -1", NO_TOKENS),
+        (TOKENS, "--renew --renew-time-period -1 --hmac YQ==", NO_TOKENS),
+        (TOKENS, "--expire --expiry-time-period -1 --hmac YQ==", NO_TOKENS),
+    ],
+)
+def test_what_is_not_there_is_refused_in_the_words_of_kafka(
+    jvm: Jvm, shared_node: Node, tmp_path: Path, main: str, arguments: str, said: str
+) -> None:
+    """The tools print the refusal's stack trace with Kafka too; what they must not say is that they cannot ask."""
+    client = tmp_path / "client.properties"
+    client.touch()
+    where = ("--bootstrap-server", shared_node.bootstrap, "--command-config", str(client))
+
+    done = jvm.try_to_run(main, *where, *arguments.split())
+
+    assert said in done.stdout + done.stderr
+    assert "does not support" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("main", [SHARE_GROUPS, STREAMS_GROUPS])
+def test_there_are_no_groups_of_some_kinds(tool: Tool, main: str) -> None:
+    assert tool(main, "--list").split() == []
+    assert tool(main, "--describe", "--all-groups").split() == []
+
+
 def test_offsets_are_found_by_position_and_time(tool: Tool, shared_node: Node) -> None:
     tool(TOPICS, "--create", "--topic", "offsets", "--partitions", "2")
     produce(shared_node, "offsets", 7)
@@ -180,12 +225,13 @@ def test_a_partition_is_described_elected_and_reassigned_to_where_it_is(
 ) -> None:
     tool(TOPICS, "--create", "--topic", "placed", "--partitions", "1")
     produce(shared_node, "placed", 1)
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": "placed", "partition": 0, "replicas": [1]}]}))
-    reassign = (f"{TOOLS}.reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(plan))
-
-    assert "Successfully started" in tool(*reassign, "--execute")
-    assert "is completed" in tool(*reassign, "--verify")
+    where_it_is = {"topic": "placed", "partition": 0, "replicas": [1]}
+    for place in (where_it_is, {**where_it_is, "log_dirs": [str(shared_node.data_dir)]}):
+        plan = tmp_path / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": [place]}))
+        reassign = (f"{TOOLS}.reassign.ReassignPartitionsCommand", "--reassignment-json-file", str(plan))
+        assert "Successfully started" in tool(*reassign, "--execute")
+        assert "is completed" in tool(*reassign, "--verify")
     described = ("describe-producers", "--topic", "placed", "--partition", "0")
     assert "ProducerEpoch" in tool(f"{TOOLS}.TransactionsCommand", *described)
     elected = ("--election-type", "PREFERRED", "--topic", "placed", "--partition", "0")

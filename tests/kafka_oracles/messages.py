@@ -123,7 +123,7 @@ def _values(case: Case, structs: dict[str, Struct], field: Field) -> st.SearchSt
         values = _structs(case, structs, structs[field.type])
     elif field.name == "error_code":
         values = _ERROR_CODES
-    elif field.name == "transaction_start_time_ms":
+    elif field.name == "transaction_start_time_ms" or field.name.endswith("_timestamp_ms"):
         values = _TIMES
     elif field.type == "int64" and field.name.endswith("_ms"):
         values = _DURATIONS

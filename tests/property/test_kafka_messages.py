@@ -52,9 +52,10 @@ def test_a_message_comes_back_as_it_went_in_and_others_write_the_same_bytes(case
 def test_kafka_python_is_an_oracle_for_all_but_what_it_lacks() -> None:
     unknown = {case.name for case in api_cases() if not kafka_python_knows(case)}
 
-    assert unknown == {
-        f"ConsumerGroup{what}{kind}" for what in ("Heartbeat", "Describe") for kind in ("Request", "Response")
-    }
+    groups = {"ConsumerGroupHeartbeat", *(f"{kind}GroupDescribe" for kind in ("Consumer", "Share", "Streams"))}
+    offsets = {f"{action}ShareGroupOffsets" for action in ("Describe", "Alter", "Delete")}
+    tokens = {f"{action}DelegationToken" for action in ("Create", "Renew", "Expire", "Describe")}
+    assert unknown == {f"{api}{kind}" for api in groups | offsets | tokens for kind in ("Request", "Response")}
 
 
 @_every_kind

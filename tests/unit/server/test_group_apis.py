@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -23,6 +24,8 @@ from streamhouse.wire.kafka.messages import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    share_group_describe,
+    streams_group_describe,
     sync_group,
 )
 from streamhouse.wire.kafka.messages import consumer_protocol_subscription as subscriptions
@@ -98,6 +101,27 @@ def test_groups_are_described_and_those_that_are_not_there_are_dead(kafka: Kafka
     ours, other = kafka.call(describe_groups, request, version).groups
     assert (ours.group_state, len(ours.members)) == ("CompletingRebalance", 1)
     assert other.group_state == "Dead"
+
+
+@pytest.mark.parametrize(
+    ("kind", "messages", "request_type"),
+    [
+        ("consumer", consumer_group_describe, consumer_group_describe.ConsumerGroupDescribeRequest),
+        ("share", share_group_describe, share_group_describe.ShareGroupDescribeRequest),
+        ("streams", streams_group_describe, streams_group_describe.StreamsGroupDescribeRequest),
+    ],
+)
+def test_a_classic_group_is_not_found_among_those_of_another_kind(
+    kafka: Kafka, group: str, kind: str, messages: ModuleType, request_type: type[Any]
+) -> None:
+    member_of(kafka, group)
+
+    for version in versions(messages):
+        answer = kafka.call(messages, request_type(group_ids=[group, "not-there", group]), version)
+
+        assert [(each.group_id, each.error_code, each.error_message) for each in answer.groups] == [
+            (name, ErrorCode.GROUP_ID_NOT_FOUND, f"there is no {kind} group {name!r}") for name in (group, "not-there")
+        ]
 
 
 @pytest.mark.parametrize("version", versions(list_groups))

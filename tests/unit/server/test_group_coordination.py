@@ -20,10 +20,13 @@ from streamhouse.groups.coordinator import GroupCoordinator
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context, Endpoint
 from streamhouse.server.kafka.handlers import (
+    alter_share_group_offsets,
     consumer_group_describe,
     consumer_group_heartbeat,
     delete_groups,
+    delete_share_group_offsets,
     describe_groups,
+    describe_share_group_offsets,
     heartbeat,
     join_group,
     leave_group,
@@ -31,14 +34,19 @@ from streamhouse.server.kafka.handlers import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    share_group_describe,
+    streams_group_describe,
     sync_group,
 )
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.frame import RequestHeader
+from streamhouse.wire.kafka.messages import alter_share_group_offsets as share_offset_alterations
 from streamhouse.wire.kafka.messages import consumer_group_describe as consumer_describes
 from streamhouse.wire.kafka.messages import consumer_group_heartbeat as consumer_beats
 from streamhouse.wire.kafka.messages import delete_groups as deletes
+from streamhouse.wire.kafka.messages import delete_share_group_offsets as share_offset_deletes
 from streamhouse.wire.kafka.messages import describe_groups as describes
+from streamhouse.wire.kafka.messages import describe_share_group_offsets as share_offset_describes
 from streamhouse.wire.kafka.messages import heartbeat as beats
 from streamhouse.wire.kafka.messages import join_group as joins
 from streamhouse.wire.kafka.messages import leave_group as leaves
@@ -46,6 +54,8 @@ from streamhouse.wire.kafka.messages import list_groups as lists
 from streamhouse.wire.kafka.messages import offset_commit as commits
 from streamhouse.wire.kafka.messages import offset_delete as offset_deletes
 from streamhouse.wire.kafka.messages import offset_fetch as fetches
+from streamhouse.wire.kafka.messages import share_group_describe as share_describes
+from streamhouse.wire.kafka.messages import streams_group_describe as streams_describes
 from streamhouse.wire.kafka.messages import sync_group as syncs
 
 TOPIC = Topic(name="t", topic_id=UUID(int=1), partition_count=1, config={}, created_at_ms=0)
@@ -131,6 +141,25 @@ ASKS = [
         consumer_group_describe,
         lambda _: consumer_describes.ConsumerGroupDescribeRequest(group_ids=[GROUP]),
         of_groups,
+    ),
+    Ask(share_group_describe, lambda _: share_describes.ShareGroupDescribeRequest(group_ids=[GROUP]), of_groups),
+    Ask(streams_group_describe, lambda _: streams_describes.StreamsGroupDescribeRequest(group_ids=[GROUP]), of_groups),
+    Ask(
+        describe_share_group_offsets,
+        lambda _: share_offset_describes.DescribeShareGroupOffsetsRequest(
+            groups=[share_offset_describes.DescribeShareGroupOffsetsRequestGroup(group_id=GROUP, topics=None)]
+        ),
+        of_groups,
+    ),
+    Ask(
+        alter_share_group_offsets,
+        lambda _: share_offset_alterations.AlterShareGroupOffsetsRequest(group_id=GROUP),
+        of_answer,
+    ),
+    Ask(
+        delete_share_group_offsets,
+        lambda _: share_offset_deletes.DeleteShareGroupOffsetsRequest(group_id=GROUP),
+        of_answer,
     ),
     Ask(
         delete_groups,

@@ -45,9 +45,9 @@ from streamhouse.wire.kafka.registry import APIS
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 _OFFERED = [*(route.api for route in ROUTES.values()), produce_handler.API, api_versions_handler.API]
-_OF_GROUPS = (11, 12, 13, 14, 15, 16, 42, 47, 68, 69)
+_OF_GROUPS = (11, 12, 13, 14, 15, 16, 42, 47, 68, 69, 77, 89)
 """They are asked in tests/unit/server/test_group_apis.py."""
-_OF_OPERATORS = (43, 45, 46, 48, 50, 55, 61, 65, 66, 74)
+_OF_OPERATORS = (34, 38, 39, 40, 41, 43, 45, 46, 48, 50, 55, 61, 65, 66, 74, 90, 91, 92)
 """They are asked in tests/unit/server/test_operators_apis.py."""
 _EVERY_VERSION = [
     pytest.param(api.key, version, id=f"{api.name}-{version}")

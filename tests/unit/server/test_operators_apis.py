@@ -12,17 +12,26 @@ from streamhouse.testing import Broker
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import (
     alter_partition_reassignments,
+    alter_replica_log_dirs,
+    alter_share_group_offsets,
+    create_delegation_token,
+    delete_share_group_offsets,
     describe_client_quotas,
     describe_configs,
+    describe_delegation_token,
+    describe_log_dirs,
     describe_producers,
     describe_quorum,
+    describe_share_group_offsets,
     describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    expire_delegation_token,
     list_config_resources,
     list_partition_reassignments,
     list_transactions,
     produce,
+    renew_delegation_token,
 )
 
 ALL_TYPES = {2, 4, 8, 16, 32}
@@ -71,6 +80,23 @@ def test_a_partition_is_reassigned_to_its_leader_and_to_nobody_else(
     ]
     assert codes(topic, {1: None}) == [ErrorCode.NO_REASSIGNMENT_IN_PROGRESS]
     assert codes("no-such-topic", {0: [1]}) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_partition_stays_in_the_directory_that_it_is_in(kafka: Kafka, topic: str, version: int) -> None:
+    (told,) = kafka.call(describe_log_dirs, describe_log_dirs.DescribeLogDirsRequest(topics=None), 4).results
+
+    def codes(directory: str, name: str, *partitions: int) -> list[int]:
+        asked = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=name, partitions=list(partitions))
+        moved = alter_replica_log_dirs.AlterReplicaLogDir(path=directory, topics=[asked])
+        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[moved])
+        (answer,) = kafka.call(alter_replica_log_dirs, request, version).results
+        assert answer.topic_name == name
+        return [each.error_code for each in answer.partitions]
+
+    assert codes(told.log_dir, topic, 0, 1, 99, -1) == [0, 0, *2 * [ErrorCode.REPLICA_NOT_AVAILABLE]]
+    assert codes(told.log_dir, "no-such-topic", 0) == [ErrorCode.REPLICA_NOT_AVAILABLE]
+    assert codes("/elsewhere", topic, 0) == [ErrorCode.LOG_DIR_NOT_FOUND]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -156,6 +182,53 @@ def test_nobody_has_a_quota_a_password_or_a_transaction(kafka: Kafka) -> None:
     assert [(each.user, each.error_code) for each in user.results] == [("alice", ErrorCode.RESOURCE_NOT_FOUND)]
     assert (transactions.error_code, transactions.transaction_states) == (0, [])
     assert [each.error_code for each in transaction.transaction_states] == [ErrorCode.TRANSACTIONAL_ID_NOT_FOUND]
+
+
+@pytest.mark.parametrize(
+    ("messages", "request_type"),
+    [
+        (create_delegation_token, create_delegation_token.CreateDelegationTokenRequest),
+        (renew_delegation_token, renew_delegation_token.RenewDelegationTokenRequest),
+        (expire_delegation_token, expire_delegation_token.ExpireDelegationTokenRequest),
+        (describe_delegation_token, describe_delegation_token.DescribeDelegationTokenRequest),
+    ],
+)
+def test_delegation_tokens_are_refused_as_where_nobody_logs_in(kafka: Kafka, messages: Any, request_type: Any) -> None:
+    for version in range(messages.MIN_VERSION, messages.MAX_VERSION + 1):
+        answer = kafka.call(messages, request_type(), version)
+        assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+def test_no_share_group_stands_anywhere(kafka: Kafka, topic: str) -> None:
+    named = describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(group_id="nowhere", topics=None)
+    beginning = alter_share_group_offsets.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
+    altered = alter_share_group_offsets.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[beginning])
+    deleted = delete_share_group_offsets.DeleteShareGroupOffsetsRequestTopic(topic_name=topic)
+
+    told = [
+        kafka.call(
+            describe_share_group_offsets,
+            describe_share_group_offsets.DescribeShareGroupOffsetsRequest(groups=[named, named]),
+            version,
+        ).groups
+        for version in (0, 1)
+    ]
+    not_altered = kafka.call(
+        alter_share_group_offsets,
+        alter_share_group_offsets.AlterShareGroupOffsetsRequest(group_id="nowhere", topics=[altered]),
+        0,
+    )
+    not_deleted = kafka.call(
+        delete_share_group_offsets,
+        delete_share_group_offsets.DeleteShareGroupOffsetsRequest(group_id="nowhere", topics=[deleted]),
+        0,
+    )
+
+    for answer in (*told[0], *told[1], not_altered, not_deleted):
+        assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert answer.error_message == "there is no share group 'nowhere'"
+    assert [len(groups) for groups in told] == [1, 1]
+    assert not_altered.responses == not_deleted.responses == []
 
 
 def test_resources_with_configs_are_listed_by_their_type(broker: Broker, kafka: Kafka, topic: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamhouse.core.groups.outcome import GroupError
+from streamhouse.groups.coordinator import Description
 from streamhouse.model.errors import MetadataUnavailable, StaleEpoch, StreamHouseError
 from streamhouse.model.names import check_group_id
 from streamhouse.server.kafka.errors import code_of
@@ -21,6 +22,13 @@ def coordinator_code(problem: StreamHouseError) -> ErrorCode:
     if isinstance(problem, MetadataUnavailable):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return code_of(problem)
+
+
+def not_of_kind(kind: str, group_id: str, found: Description | GroupError | None) -> tuple[ErrorCode, str]:
+    """There is no such group of this kind, or this node does not coordinate it and cannot say."""
+    if isinstance(found, GroupError) and found is not GroupError.GROUP_ID_NOT_FOUND:
+        return group_code(found), group_code(found).meaning
+    return ErrorCode.GROUP_ID_NOT_FOUND, f"there is no {kind} group {group_id[:300]!r}"
 
 
 def is_group_id(group_id: str) -> bool:

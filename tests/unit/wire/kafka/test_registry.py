@@ -7,7 +7,7 @@ import pytest
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.registry import APIS, request_header_version, response_header_version
 
-# Apache Kafka 4.1: key → (name, first version, last stable version, first flexible version)
+# Apache Kafka 4.3: key → (name, first version, last stable version, first flexible version)
 _KAFKA_4 = {
     0: ("Produce", 3, 13, 9),
     1: ("Fetch", 4, 18, 12),
@@ -34,9 +34,14 @@ _KAFKA_4 = {
     31: ("DeleteAcls", 1, 3, 2),
     32: ("DescribeConfigs", 1, 4, 4),
     33: ("AlterConfigs", 0, 2, 2),
+    34: ("AlterReplicaLogDirs", 1, 2, 2),
     35: ("DescribeLogDirs", 1, 5, 2),
     36: ("SaslAuthenticate", 0, 2, 2),
     37: ("CreatePartitions", 0, 3, 2),
+    38: ("CreateDelegationToken", 1, 3, 2),
+    39: ("RenewDelegationToken", 1, 2, 2),
+    40: ("ExpireDelegationToken", 1, 2, 2),
+    41: ("DescribeDelegationToken", 1, 3, 2),
     42: ("DeleteGroups", 0, 2, 2),
     43: ("ElectLeaders", 0, 2, 2),
     44: ("IncrementalAlterConfigs", 0, 1, 1),
@@ -54,6 +59,11 @@ _KAFKA_4 = {
     69: ("ConsumerGroupDescribe", 0, 1, 0),
     74: ("ListConfigResources", 0, 1, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
+    77: ("ShareGroupDescribe", 1, 1, 1),
+    89: ("StreamsGroupDescribe", 0, 0, 0),
+    90: ("DescribeShareGroupOffsets", 0, 1, 0),
+    91: ("AlterShareGroupOffsets", 0, 0, 0),
+    92: ("DeleteShareGroupOffsets", 0, 0, 0),
 }
 
 

@@ -6,11 +6,9 @@ from uuid import UUID
 
 from streamhouse.core.groups.consumer_heartbeat import TopicIdPartition
 from streamhouse.core.groups.consumer_snapshot import ConsumerGroupDescription
-from streamhouse.core.groups.outcome import GroupError
 from streamhouse.server.kafka.context import Context
-from streamhouse.server.kafka.group_errors import group_code
+from streamhouse.server.kafka.group_errors import not_of_kind
 from streamhouse.server.kafka.operations import GROUP_OPERATIONS, NOT_ASKED_FOR
-from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import consumer_group_describe as messages
 from streamhouse.wire.kafka.messages.consumer_group_describe import (
     Assignment,
@@ -36,15 +34,9 @@ async def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Con
 
 def _describe(context: Context, group_id: str, operations: int) -> DescribedGroup:
     found = context.broker.groups.describe(group_id)
-    if isinstance(found, GroupError) and found is not GroupError.GROUP_ID_NOT_FOUND:
-        return DescribedGroup(error_code=group_code(found), error_message=group_code(found).meaning, group_id=group_id)
     if not isinstance(found, ConsumerGroupDescription):
-        return DescribedGroup(
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"there is no consumer group {group_id[:300]!r}",
-            group_id=group_id,
-            group_state="Dead",
-        )
+        code, why = not_of_kind("consumer", group_id, found)
+        return DescribedGroup(error_code=code, error_message=why, group_id=group_id)
     return DescribedGroup(
         group_id=group_id,
         group_state=found.state.value,

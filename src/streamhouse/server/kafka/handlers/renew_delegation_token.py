@@ -1,0 +1,18 @@
+"""RenewDelegationToken (39), versions 1 to 2: always refused, as by Kafka where nobody logs in."""
+
+from __future__ import annotations
+
+from streamhouse.server.kafka.context import Context
+from streamhouse.wire.kafka.codes import ErrorCode
+from streamhouse.wire.kafka.messages import renew_delegation_token as messages
+from streamhouse.wire.kafka.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from streamhouse.wire.kafka.registry import APIS
+
+API = APIS[messages.API_KEY]
+
+
+async def handle(_context: Context, _request: RenewDelegationTokenRequest) -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
