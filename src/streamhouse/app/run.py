@@ -14,11 +14,14 @@ import uvloop
 from streamhouse.app.doors import Door
 from streamhouse.app.node import Node
 from streamhouse.app.options import is_shared
+from streamhouse.model.errors import Unavailable
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.kernels import KERNELS, missing_kernels
 from streamhouse.runtime.logs import configure_logs
+from streamhouse.runtime.measures import stopwatch_s
 
 _log = logging.getLogger(__name__)
+_START_PATIENCE_S = 60.0
 
 
 def serve(
@@ -50,11 +53,28 @@ async def _serve(settings: Settings, announce: Callable[[str], None], *, is_agen
             len(KERNELS),
             ", ".join(missing),
         )
-    node = Node(settings, is_agent=is_agent, opens=list(Door), failed=stop.set, given=given)
-    await node.start()
+    node = await _started(
+        lambda: Node(settings, is_agent=is_agent, opens=list(Door), failed=stop.set, given=given), stop
+    )
     # For whoever started the process and waits for it.
     announce(" ".join(["ready", *(f"{name}={address}" for name, address in node.addresses.items())]))
     await stop.wait()
     _log.info("draining")
     await node.drain()
     return 1 if node.has_failed else 0
+
+
+async def _started(new_node: Callable[[], Node], stop: asyncio.Event) -> Node:
+    """A database or an object store that does not answer may only be slow, as all is on a machine that has just begun:
+    it is asked again for a while. One that refuses is not."""
+    begun_s = stopwatch_s()
+    while True:
+        node = new_node()
+        try:
+            await node.start()
+        except Unavailable as problem:
+            if not problem.is_unanswered or stop.is_set() or stopwatch_s() - begun_s > _START_PATIENCE_S:
+                raise
+            _log.warning("not started yet, trying again: %s", problem)
+        else:
+            return node

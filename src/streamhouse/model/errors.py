@@ -145,7 +145,11 @@ class StaleProducerEpoch(SequenceRefused):
 
 
 class Unavailable(StreamHouseError):
-    pass
+    """`is_unanswered`: nothing came back in time, and that may be for want of time alone."""
+
+    def __init__(self, message: str, *, hint: str | None = None, is_unanswered: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_unanswered = is_unanswered
 
 
 class StorageUnavailable(Unavailable):

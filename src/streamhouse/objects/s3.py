@@ -102,6 +102,7 @@ class S3Store:
                 problem.message,
                 hint=f"is {self._options.endpoint or 'AWS'} the right endpoint, does bucket {self._bucket!r} exist, "
                 "and may these keys use it?",
+                is_unanswered=problem.is_unanswered,
             ) from None
         probe = f"probe/{new_uuid()}"
         try:
@@ -277,7 +278,8 @@ def _our_errors(what: str) -> Iterator[None]:
     except (PermissionDeniedError, UnauthenticatedError) as problem:
         raise StorageUnavailable(f"{what}: {_first_line(problem)}", hint="check the S3 keys and policy") from problem
     except (BaseError, OSError) as problem:
-        raise StorageUnavailable(f"{what}: {_first_line(problem)}") from problem
+        is_unanswered = isinstance(problem, TimeoutError)
+        raise StorageUnavailable(f"{what}: {_first_line(problem)}", is_unanswered=is_unanswered) from problem
 
 
 def _first_line(problem: Exception) -> str:

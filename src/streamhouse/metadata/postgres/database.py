@@ -105,7 +105,9 @@ class Database:
             ) from None
         except (OSError, pg.PostgresError) as problem:
             raise MetadataUnavailable(
-                f"cannot connect to PostgreSQL: {_describe(problem)}", hint="is it running, at that host and port?"
+                f"cannot connect to PostgreSQL: {_describe(problem)}",
+                hint="is it running, at that host and port?",
+                is_unanswered=isinstance(problem, TimeoutError),
             ) from None
         except (ValueError, pg.InterfaceError):
             raise InvalidConfig(
@@ -215,11 +217,16 @@ def _to_our_error(problem: Exception) -> Exception | None:
     if isinstance(problem, pg.DataCorruptedError | pg.IndexCorruptedError):
         return CorruptData(f"PostgreSQL reports damage: {problem}", hint="restore a backup")
     if isinstance(problem, LOST + _ROLLED_BACK + _REFUSED):
-        return MetadataUnavailable(f"the connection to PostgreSQL broke: {_describe(problem)}")
+        return MetadataUnavailable(
+            f"the connection to PostgreSQL broke: {_describe(problem)}",
+            is_unanswered=isinstance(problem, TimeoutError),
+        )
     if isinstance(problem, pg.PostgresError) and str(problem.sqlstate)[:2] in _NOT_NOW_CLASSES:
         return MetadataUnavailable(f"PostgreSQL cannot do it now: {_describe(problem)}")
     return None  # a bug of ours, or an error that is ours already
 
 
 def _describe(problem: Exception) -> str:
+    if isinstance(problem, TimeoutError):
+        return "no answer in time"
     return str(problem) or type(problem).__name__
