@@ -4,6 +4,8 @@ What a node leads may be assigned to the directory that it is in, and to no othe
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 from streamhouse.server.kafka.context import Context
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import alter_replica_log_dirs as messages
@@ -19,11 +21,13 @@ API = APIS[messages.API_KEY]
 
 
 async def handle(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    # A request may name a topic thousands of times.
+    led_here = cache(partial(_led_here, context))
     codes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
         is_ours = directory.path == context.broker.settings.data_dir
         for asked in directory.topics:
-            here = _led_here(context, asked.name) if is_ours else None
+            here = led_here(asked.name) if is_ours else None
             codes.setdefault(asked.name, {}).update((index, _code(index, here)) for index in asked.partitions)
     return AlterReplicaLogDirsResponse(
         results=[
