@@ -46,6 +46,9 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
+# Two `make test` beside each other on a new machine take turns.
+exec 9>"${TMPDIR:-/tmp}/streamhouse-packages.lock"
+flock 9
 apt-get update -q
 # Releases after Debian 12 have newer ones instead, which Spark runs on as well.
 if ! apt-cache show openjdk-17-jre-headless >/dev/null 2>&1; then
@@ -53,4 +56,4 @@ if ! apt-cache show openjdk-17-jre-headless >/dev/null 2>&1; then
 fi
 echo "installing$packages"
 # shellcheck disable=SC2086 # the list is to be split
-apt-get install -q -y --no-install-recommends $packages
+apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=600 $packages
