@@ -707,3 +707,30 @@ def test_records_of_a_topic_that_is_only_compacted_are_not_deleted(broker: Broke
 
     assert answer.error_code == ErrorCode.POLICY_VIOLATION
     assert [record.value for record in kafka.read("compacted")] == [b"kept"]
+
+
+def test_a_topic_that_is_named_often_is_described_once(kafka: Kafka, topic: str) -> None:
+    """By its id, whatever names come with it, and by its name."""
+    topic_id = topic_id_of(kafka, topic)
+    by_id = [metadata.MetadataRequestTopic(name=f"name-{number}", topic_id=topic_id) for number in range(1_000)]
+    by_name = [metadata.MetadataRequestTopic(name=topic)] * 1_000
+
+    answer = kafka.call(metadata, metadata.MetadataRequest(topics=by_id + by_name), 12)
+
+    assert [(each.name, each.topic_id, each.error_code) for each in answer.topics] == [(topic, topic_id, 0)] * 2
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_the_offsets_of_a_partition_that_is_named_twice_are_not_told(kafka: Kafka, topic: str, version: int) -> None:
+    latest, earliest, other = (
+        list_offsets.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        for index, timestamp in ((0, -1), (0, -2), (1, -1))
+    )
+    named = list_offsets.ListOffsetsTopic(name=topic, partitions=[latest, other, earliest])
+
+    (answer,) = kafka.call(list_offsets, list_offsets.ListOffsetsRequest(topics=[named]), version).topics
+
+    assert [(each.partition_index, each.error_code) for each in answer.partitions] == [
+        (0, ErrorCode.INVALID_REQUEST),
+        (1, ErrorCode.NONE),
+    ]

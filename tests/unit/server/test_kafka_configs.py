@@ -101,6 +101,8 @@ def test_a_config_without_a_value_is_refused_unless_it_is_deleted(
     assert alter(kafka, change(topic, *changes)) == ErrorCode.INVALID_REQUEST
     assert own_configs(broker, topic) == {}
     assert alter(kafka, change(topic, (DELETE, "cleanup.policy", None))) == ErrorCode.NONE
+    assert alter(kafka, change(topic, (operation, "no.such.config", None))) == ErrorCode.INVALID_REQUEST
+    assert alter(kafka, change("no-such-topic", (operation, "cleanup.policy", None))) == ErrorCode.INVALID_REQUEST
 
 
 def test_a_list_may_be_subtracted_from_until_it_is_empty(broker: Broker, kafka: Kafka, topic: str) -> None:

@@ -140,6 +140,15 @@ def test_idempotent_producers_are_described(kafka: Kafka, topic: str) -> None:
     assert elsewhere.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_the_producers_of_a_partition_that_is_named_often_are_described_once(kafka: Kafka, topic: str) -> None:
+    kafka.call(produce, produce_request(topic, real(b"a", producer=(42, 3, 0))), PRODUCE_VERSION)
+    often = [describe_producers.TopicRequest(name=topic, partition_indexes=[0, 1] * 1_000)] * 2
+
+    (answer,) = kafka.call(describe_producers, describe_producers.DescribeProducersRequest(topics=often), 0).topics
+
+    assert [(each.partition_index, len(each.active_producers)) for each in answer.partitions] == [(0, 1), (1, 0)]
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_quorum_is_the_controller_alone(broker: Broker, kafka: Kafka, version: int) -> None:
     def asked(topic: str) -> Any:

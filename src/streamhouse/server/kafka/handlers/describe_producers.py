@@ -24,13 +24,16 @@ _NONE = -1
 
 async def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
     lookup = TopicLookup(context.broker)
+    # A partition that is named often is answered once: a short name stands for a great many producers.
+    asked: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
-                name=asked.name,
-                partitions=[await _partition(context, lookup, asked.name, index) for index in asked.partition_indexes],
+                name=name, partitions=[await _partition(context, lookup, name, index) for index in partitions]
             )
-            for asked in request.topics
+            for name, partitions in asked.items()
         ]
     )
 

@@ -55,6 +55,7 @@ async def _alter(
     code, message = 0, None
     try:
         check_named_once(resource, twice)
+        _check_values(resource.configs)
         if resource.resource_type == ResourceType.TOPIC:
             topic = await lookup.get(resource.resource_name)
             change = partial(_change, context, topic, resource.configs)
@@ -71,6 +72,12 @@ async def _alter(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
+
+
+def _check_values(changes: list[AlterableConfig]) -> None:
+    for change in changes:
+        if change.value is None and change.config_operation != _DELETE:
+            raise InvalidInput(f"config {change.name[:100]!r} has no value", hint="to remove it, delete it")
 
 
 def _only_removes_client_metrics(resource: AlterConfigsResource) -> bool:
@@ -118,8 +125,7 @@ def _changes(
 
 
 def _changed(key: ConfigKey, current: str, change: AlterableConfig) -> str:
-    if change.value is None:
-        raise InvalidInput(f"config {change.name[:100]!r} has no value", hint="to remove it, delete it")
+    assert change.value is not None
     if change.config_operation == _SET:
         return change.value
     if change.config_operation not in (_APPEND, _SUBTRACT) or key.type is not ConfigType.LIST:

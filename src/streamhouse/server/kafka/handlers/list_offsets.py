@@ -2,13 +2,17 @@
 
 -1 latest, -2 and -4 earliest, -3 the record with the largest timestamp. -5 and -6 ask about tiered storage in Kafka's
 sense and are answered as by a broker without it: no such offset. Other times below 0, and those that are younger than
-the version in which they are asked for, are answered with UNSUPPORTED_VERSION."""
+the version in which they are asked for, are answered with UNSUPPORTED_VERSION. A partition that is named twice is
+answered with INVALID_REQUEST, as in Kafka."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from streamhouse.log.leader import PartitionLeader
-from streamhouse.model.errors import StreamHouseError
+from streamhouse.model.errors import InvalidInput, StreamHouseError
 from streamhouse.server.kafka.context import Context
+from streamhouse.server.kafka.distinct import distinct, repeated
 from streamhouse.server.kafka.errors import code_of
 from streamhouse.server.kafka.partitions import NO_ID, check_end_is_known, check_leader_epoch, find_leader
 from streamhouse.server.kafka.refusals import UnsupportedVersion
@@ -29,19 +33,27 @@ _SPOKEN_SINCE = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 
 
 async def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    twice = repeated((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[await _partition(context, topic.name, asked) for asked in topic.partitions],
+                partitions=[
+                    await _partition(context, topic.name, asked, twice)
+                    for asked in distinct(topic.partitions, lambda asked: asked.partition_index)
+                ],
             )
             for topic in request.topics
         ]
     )
 
 
-async def _partition(context: Context, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+async def _partition(
+    context: Context, topic: str, asked: ListOffsetsPartition, twice: Collection[tuple[str, int]]
+) -> ListOffsetsPartitionResponse:
     try:
+        if (topic, asked.partition_index) in twice:
+            raise InvalidInput("a partition is named more than once")
         _check_timestamp(asked.timestamp, context.version)
         leader = find_leader(context.broker, topic, NO_ID, asked.partition_index)
         check_leader_epoch(leader, asked.current_leader_epoch)

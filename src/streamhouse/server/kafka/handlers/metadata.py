@@ -8,6 +8,8 @@ as its only replica, offline, as Kafka would show it."""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.server.kafka.context import Context
@@ -56,7 +58,7 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
     lookup = TopicLookup(context.broker)
     may_create = context.broker.settings.auto_create_topics and request.allow_auto_topic_creation
     answers = []
-    for asked in distinct(request.topics or [], lambda topic: (topic.name, topic.topic_id)):
+    for asked in distinct(request.topics or [], _looked_up_by):
         try:
             topic = await _find(context, lookup, asked, may_create=may_create)
             answers.append(_describe(context, topic, operations))
@@ -65,6 +67,11 @@ async def _topics(context: Context, request: MetadataRequest) -> list[MetadataRe
                 MetadataResponseTopic(error_code=_code(problem), name=_name(context, asked), topic_id=asked.topic_id)
             )
     return answers
+
+
+def _looked_up_by(asked: MetadataRequestTopic) -> UUID | str | None:
+    """An id under a thousand names is one topic."""
+    return asked.topic_id if asked.topic_id != NO_ID else asked.name
 
 
 async def _find(context: Context, lookup: TopicLookup, asked: MetadataRequestTopic, *, may_create: bool) -> Topic:
