@@ -44,7 +44,10 @@ class Coordination:
         self._lost = lost
         self._held: dict[int, ShardGroups] = {}
         self._leasing = asyncio.Lock()
-        """Held while leases change in the store, so that what is let go is let go at the epoch that it has by then."""
+        """Held while leases are acquired or released in the store, one after the other."""
+        self._renewing = asyncio.Lock()
+        """Held while leases are renewed, which waits for no acquisition and no release: those may take longer than a
+        lease lasts."""
 
     def __iter__(self) -> Iterator[ShardGroups]:
         """Those that are served."""
@@ -90,8 +93,10 @@ class Coordination:
             let_go += self._drop(shards)  # an acquisition may have been under way
             if not let_go:
                 return
+            async with self._renewing:  # which may have taken one again, with another epoch
+                leases = [held.leased.lease for held in let_go]
             try:
-                await self._store.release_shards(self._agent_id, [held.leased.lease for held in let_go])
+                await self._store.release_shards(self._agent_id, leases)
             except StreamHouseError as problem:
                 _log.warning("group shards were not released: %s", problem)
 
@@ -104,7 +109,7 @@ class Coordination:
     async def renew(self) -> None:
         """Extend the leases. One that was lost is taken again, and its groups are read again, if nobody has it."""
         try:
-            async with self._leasing:
+            async with self._renewing:
                 lost = await self._extend()
         finally:
             for held in self._held.values():

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from group_parts.coordinators import (
     ALL_SHARDS,
     GROUP,
@@ -59,6 +61,49 @@ async def test_leases_that_are_renewed_do_not_run_out() -> None:
         assert set(ours.held_shards) == set(ALL_SHARDS)
         await theirs.acquire_shards(ALL_SHARDS)
         assert not theirs.held_shards
+
+
+@pytest.mark.parametrize("held_up", ["acquire_shards", "release_shards"])
+async def test_leases_are_renewed_while_others_are_acquired_or_released(held_up: str) -> None:
+    clock = MovableClock()
+    kept, other = ALL_SHARDS[:-1], ALL_SHARDS[-1]
+    async with watched_store(clock) as store, renewing(store, clock, shards=kept) as coordinator:
+        if held_up == "release_shards":
+            await coordinator.acquire_shards([other])
+        store.hold(held_up)
+        change = coordinator.acquire_shards if held_up == "acquire_shards" else coordinator.release_shards
+        changing = asyncio.ensure_future(change([other]))
+        await until(lambda: store.waiting[held_up], f"{held_up} to be asked for")
+
+        try:
+            for _ in range(5):
+                clock.pass_time(TTL_MS // 2)
+                store.finished.clear()
+                await until(lambda: store.finished["renew_shards"] >= 2, "the leases to be renewed")
+            assert set(coordinator.held_shards) == set(kept)
+        finally:
+            store.let_through(held_up)
+            await asyncio.wait_for(changing, HUNG_SECONDS)
+
+
+async def test_a_shard_that_is_taken_again_while_it_is_let_go_is_let_go() -> None:
+    """With the epoch that it has by then, or nobody else could have it until its lease runs out."""
+    clock = MovableClock()
+    async with (
+        watched_store(clock) as store,
+        renewing(store, clock, "a") as ours,
+        coordinating(store, clock, "b", shards=[]) as theirs,
+    ):
+        store.hold_answers("acquire_shards")
+        clock.pass_time(TTL_MS)
+        await until(lambda: store.waiting["acquire_shards"], "the leases to be taken again")
+        letting_go = asyncio.ensure_future(ours.release_shards([SHARD]))
+        await until(lambda: SHARD not in ours.held_shards, "the shard to be let go here")
+        store.let_through("acquire_shards")
+        await asyncio.wait_for(letting_go, HUNG_SECONDS)
+
+        await theirs.acquire_shards([SHARD])
+        assert list(theirs.held_shards) == [SHARD]
 
 
 async def test_after_the_database_was_away_for_long_the_shards_are_taken_and_read_again() -> None:
