@@ -26,7 +26,8 @@ from streamhouse.model.errors import InvalidInput, StaleEpoch
 from streamhouse.model.names import TopicPartition
 
 THIRD = "agent-3"
-WEEK_MS = 7 * 24 * 3_600_000
+HOUR_MS = 3_600_000
+WEEK_MS = 7 * 24 * HOUR_MS
 
 
 async def state_of(store: MetadataStore, transfer: Transfer) -> TransferState:
@@ -372,6 +373,31 @@ async def test_transfers_under_way_are_listed_oldest_first_and_all_of_them_newes
     assert [one.transfer_id for one in await metadata.list_transfers(AGENT, 2)] == [ids[0], ids[1]]
     assert [one.transfer_id for one in await metadata.list_transfers()] == ids[::-1]
     assert [one.transfer_id for one in await metadata.list_transfers(None, 2)] == [ids[3], ids[2]]
+
+
+async def test_what_does_not_get_handed_over_is_listed_until_it_does_or_is_long_ago(
+    metadata: MetadataStore, metadata_kind: MetadataStoreKind
+) -> None:
+    failing, done, begun, long_ago = await make_topic(metadata, 4)
+
+    async def failed(partition: TopicPartition) -> Transfer:
+        transfer = await begin_transfer(metadata, await acquire(metadata, partition))
+        await metadata.reject_transfers(OTHER, [transfer.transfer_id], "no")
+        await metadata_kind.pass_time(10)
+        return transfer
+
+    await failed(long_ago)
+    await metadata_kind.pass_time(2 * HOUR_MS)
+    tries = [await failed(failing) for _ in range(3)]
+    await failed(done)
+    lease = await acquire(metadata, done)
+    assert await complete(metadata, await accepted_transfer(metadata, lease), lease) is None
+    pending = await begin_transfer(metadata, await acquire(metadata, begun))
+
+    found = await metadata.list_unresolved_transfers(HOUR_MS)
+
+    assert [one.transfer_id for one in found] == [one.transfer_id for one in (pending, *reversed(tries))]
+    assert [one.reason for one in found] == ["", "no", "no", "no"]
 
 
 async def test_transfers_that_ended_long_ago_are_forgotten(

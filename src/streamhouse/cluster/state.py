@@ -17,6 +17,8 @@ from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
 
 _LATELY_MS = 3 * LONGEST_WAIT_MS
+_LOOK_BACK_MS = 12 * LONGEST_WAIT_MS
+"""Enough tries to see that they fail, however far apart they are by now."""
 
 
 class AgentState(Enum):
@@ -27,7 +29,7 @@ class AgentState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckHandOver:
-    """A partition that its leader again and again cannot hand over, and why the last try failed."""
+    """A partition that its leader again and again cannot hand over, how often of late, and why the last try failed."""
 
     placement: Placement
     to_agent_id: str
@@ -37,7 +39,8 @@ class StuckHandOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """`transfers`: hand-overs under way and past, newest first, if they were looked at."""
+    """`transfers`: hand-overs under way, and those that failed since the last that did not, newest first; if they were
+    looked at."""
 
     agents: Sequence[AgentRow]
     placements: Sequence[Placement]
@@ -131,8 +134,9 @@ async def read_cluster_state(store: MetadataStore, liveness_ms: int) -> ClusterS
 
 
 async def read_cluster_health(store: MetadataStore, liveness_ms: int) -> ClusterState:
-    """With the hand-overs, also those that are over."""
-    return replace(await read_cluster_state(store, liveness_ms), transfers=await store.list_transfers())
+    """With the hand-overs that do not get done."""
+    transfers = await store.list_unresolved_transfers(_LOOK_BACK_MS)
+    return replace(await read_cluster_state(store, liveness_ms), transfers=transfers)
 
 
 def name_of(placement: Placement) -> str:

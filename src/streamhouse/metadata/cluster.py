@@ -150,6 +150,10 @@ class TransferStore(Protocol):
         """Those under way, from or to the agent, oldest first; None: all there are, finished ones too, newest first.
         What is past its time is stored as failed before anything is returned."""
 
+    async def list_unresolved_transfers(self, within_ms: int) -> list[Transfer]:
+        """Those under way, and those that failed since their partition was last handed over, newest first; none that
+        began longer ago than that. However many others there are, these are all."""
+
     async def accept_transfers(self, agent_id: str, transfer_ids: Sequence[UUID]) -> None:
         """By `to`; those that are not pending, or not to it, are passed over."""
 

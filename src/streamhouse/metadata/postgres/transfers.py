@@ -46,6 +46,14 @@ _LIST_UNDER_WAY = f"""
     {_SELECT} WHERE t.state IN ('pending', 'accepted') AND $2 IN (t.from_agent_id, t.to_agent_id)
     ORDER BY t.created_at, t.transfer_id LIMIT $1
 """
+_LIST_UNRESOLVED = f"""
+    {_SELECT} WHERE t.state <> 'completed' AND t.created_at > now_ms() - $1::bigint AND NOT EXISTS (
+        SELECT FROM partition_transfers later
+        WHERE later.topic_id = t.topic_id AND later.partition_id = t.partition_id
+            AND later.state = 'completed' AND later.created_at > t.created_at
+    )
+    ORDER BY t.created_at DESC, t.transfer_id
+"""
 _BEGIN = """
     INSERT INTO partition_transfers
         (transfer_id, topic_id, partition_id, from_agent_id, to_agent_id, state, created_at, expires_at)
@@ -126,6 +134,13 @@ class PostgresTransfers:
             else:
                 rows = await connection.fetch(_LIST_UNDER_WAY, limit, agent_id)
             return [_to_transfer(row) for row in rows]
+
+        return await self._database.transact(work)
+
+    async def list_unresolved_transfers(self, within_ms: int) -> list[Transfer]:
+        async def work(connection: Connection) -> list[Transfer]:
+            await _settle(connection, await connection.fetch(_LOCK_OVERDUE))
+            return [_to_transfer(row) for row in await connection.fetch(_LIST_UNRESOLVED, within_ms)]
 
         return await self._database.transact(work)
 

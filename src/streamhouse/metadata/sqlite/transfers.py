@@ -37,6 +37,14 @@ _BEGIN = """
         AND l.leader_agent_id = :from_agent_id AND l.lease_expires_at > :now
     ON CONFLICT DO NOTHING
 """
+_UNRESOLVED = """
+    WHERE t.state <> 'completed' AND t.created_at > ? AND NOT EXISTS (
+        SELECT 1 FROM partition_transfers later
+        WHERE later.topic_id = t.topic_id AND later.partition_id = t.partition_id
+            AND later.state = 'completed' AND later.created_at > t.created_at
+    )
+    ORDER BY t.created_at DESC, t.transfer_id
+"""
 _FAIL_OVERDUE = """
     UPDATE partition_transfers SET state = 'failed', reason = ?
     WHERE state IN ('pending', 'accepted') AND expires_at <= ?
@@ -85,6 +93,15 @@ class SqliteTransfers:
                     " ORDER BY t.created_at, t.transfer_id LIMIT ?",
                     (agent_id, limit),
                 )
+            return [_to_transfer(row, now_ms) for row in rows]
+
+        return await self._database.write(work, Change.TRANSFERS)
+
+    async def list_unresolved_transfers(self, within_ms: int) -> list[Transfer]:
+        def work(connection: sqlite3.Connection) -> list[Transfer]:
+            now_ms = self._database.now_ms()
+            _fail_overdue(connection, now_ms)
+            rows = connection.execute(f"{_SELECT} {_UNRESOLVED}", (now_ms - within_ms,))
             return [_to_transfer(row, now_ms) for row in rows]
 
         return await self._database.write(work, Change.TRANSFERS)
