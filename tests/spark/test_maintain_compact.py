@@ -18,6 +18,7 @@ from maintain_parts.logs import (
     running_producer,
 )
 from node.storage import assert_rows_and_objects_agree, segments_of
+from rest_parts.caller import RestCaller
 from services.postgres import PostgresServer
 from services.seaweed import SeaweedServer
 from spark_parts.nodes import SparkNode, embedded, on_services
@@ -147,6 +148,13 @@ def test_merged_segments_hold_the_same_records_while_a_producer_writes(spark: Sp
     assert_rows_and_objects_agree(node.storage)
 
 
+def rest_offsets(node: SparkNode, topic: str) -> list[int]:
+    rest = RestCaller(node.endpoint)
+    partitions = rest.get(f"topics/{topic}/partitions")["partitions"]
+    pages = [rest.get(f"topics/{topic}/partitions/{each['partition']}/records") for each in partitions]
+    return sorted(record["offset"] for page in pages for record in page["records"])
+
+
 def test_consumers_see_what_compaction_left_without_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     """Also where the leader has all that was written in memory."""
     with embedded(tmp_path / "node") as node:
@@ -161,5 +169,6 @@ def test_consumers_see_what_compaction_left_without_a_restart(spark: SparkSessio
         assert len(after) == swap.records_after < 20
         table = spark.read.format("streamhouse").option("endpoint", node.endpoint).option("subscribe", topic).load()
         assert sorted(row.offset for row in table.select("offset").collect()) == [row.offset for row in after]
+        assert rest_offsets(node, topic) == [row.offset for row in after]
         produce(node.bootstrap, topic, keyed_records(10, keys=7, seed=2))
         assert len(consume(node.bootstrap, topic)) == len(after) + 10

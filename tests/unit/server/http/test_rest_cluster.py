@@ -12,6 +12,7 @@ import pytest
 from node.wait import eventually
 from rest_parts.caller import RestCaller
 from rest_parts.sending import send
+from streamhouse.model.errors import StorageUnavailable
 from streamhouse.spark.pipelines.registry import STATE_VARIABLE, QueryState, Registry, RunRecord, state_directory
 from streamhouse.testing import Broker
 
@@ -124,6 +125,14 @@ def test_a_node_is_ready_while_it_counts_as_alive(own_broker: Broker) -> None:
     assert problem["code"] == "unavailable"
     assert agent_id in problem["detail"]
     assert rest.get("/health/live") == {"status": "ok"}
+
+
+def test_a_node_whose_storage_was_taken_away_is_not_ready(own_broker: Broker) -> None:
+    rest = RestCaller(own_broker.endpoint)
+    assert rest.get("/health/ready") == {"status": "ok"}
+    own_broker.node.engine.give_up_disk(StorageUnavailable("the node's storage is gone: wal was removed"))
+    problem = rest.refused(503, "storage-unavailable", "GET", "/health/ready")
+    assert "wal was removed" in problem["detail"]
 
 
 def test_measurements_are_of_this_node_and_change_with_it(own_broker: Broker) -> None:
