@@ -47,7 +47,7 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 # Two `make test` beside each other on a new machine take turns.
-exec 9>"${TMPDIR:-/tmp}/streamhouse-packages.lock"
+exec 9</var/lib/apt
 flock 9
 apt-get update -q
 # Releases after Debian 12 have newer ones instead, which Spark runs on as well.

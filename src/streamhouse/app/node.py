@@ -245,6 +245,7 @@ class Node:
         self._descriptors.start(
             lambda: self._topics, interval_ms=settings.garbage_interval, check_ms=settings.garbage_grace
         )
+        self._stack.push_async_callback(self.kafka.close)
         await self.kafka.start(port)
         await self.doors.open(self._context, self.forwarder, objects)
         if directory is not None:

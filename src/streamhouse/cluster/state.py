@@ -17,8 +17,8 @@ from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
 
 _LATELY_MS = 3 * LONGEST_WAIT_MS
-_LOOK_BACK_MS = 12 * LONGEST_WAIT_MS
-"""Enough tries to see that they fail, however far apart they are by now."""
+_LOOK_BACK_MS = 5 * LONGEST_WAIT_MS
+"""So that more than `STUCK_AFTER` tries are seen, however far apart they are by now."""
 
 
 class AgentState(Enum):

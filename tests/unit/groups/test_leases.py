@@ -98,7 +98,7 @@ async def test_a_shard_that_is_taken_again_while_it_is_let_go_is_let_go() -> Non
         clock.pass_time(TTL_MS)
         await until(lambda: store.waiting["acquire_shards"], "the leases to be taken again")
         letting_go = asyncio.ensure_future(ours.release_shards([SHARD]))
-        await until(lambda: SHARD not in ours.held_shards, "the shard to be let go here")
+        await until(lambda: SHARD not in ours._coordination._held, "the shard to be let go here")
         store.let_through("acquire_shards")
         await asyncio.wait_for(letting_go, HUNG_SECONDS)
 

@@ -46,11 +46,14 @@ _LIST_UNDER_WAY = f"""
     {_SELECT} WHERE t.state IN ('pending', 'accepted') AND $2 IN (t.from_agent_id, t.to_agent_id)
     ORDER BY t.created_at, t.transfer_id LIMIT $1
 """
-_LIST_UNRESOLVED = f"""
-    {_SELECT} WHERE t.state <> 'completed' AND t.created_at > now_ms() - $1::bigint AND NOT EXISTS (
-        SELECT FROM partition_transfers later
-        WHERE later.topic_id = t.topic_id AND later.partition_id = t.partition_id
-            AND later.state = 'completed' AND later.created_at > t.created_at
+_UNRESOLVED = """
+    WHERE t.transfer_id IN (
+        SELECT transfer_id FROM (
+            SELECT transfer_id, state, created_at, max(CASE state WHEN 'completed' THEN created_at ELSE 0 END)
+                OVER (PARTITION BY topic_id, partition_id) AS completed_at
+            FROM partition_transfers WHERE created_at > now_ms() - $1::bigint
+        ) AS lately
+        WHERE state <> 'completed' AND created_at > completed_at
     )
     ORDER BY t.created_at DESC, t.transfer_id
 """
@@ -140,7 +143,7 @@ class PostgresTransfers:
     async def list_unresolved_transfers(self, within_ms: int) -> list[Transfer]:
         async def work(connection: Connection) -> list[Transfer]:
             await _settle(connection, await connection.fetch(_LOCK_OVERDUE))
-            return [_to_transfer(row) for row in await connection.fetch(_LIST_UNRESOLVED, within_ms)]
+            return [_to_transfer(row) for row in await connection.fetch(f"{_SELECT} {_UNRESOLVED}", within_ms)]
 
         return await self._database.transact(work)
 

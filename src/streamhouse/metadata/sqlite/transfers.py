@@ -38,10 +38,13 @@ _BEGIN = """
     ON CONFLICT DO NOTHING
 """
 _UNRESOLVED = """
-    WHERE t.state <> 'completed' AND t.created_at > ? AND NOT EXISTS (
-        SELECT 1 FROM partition_transfers later
-        WHERE later.topic_id = t.topic_id AND later.partition_id = t.partition_id
-            AND later.state = 'completed' AND later.created_at > t.created_at
+    WHERE t.transfer_id IN (
+        SELECT transfer_id FROM (
+            SELECT transfer_id, state, created_at, max(CASE state WHEN 'completed' THEN created_at ELSE 0 END)
+                OVER (PARTITION BY topic_id, partition_id) AS completed_at
+            FROM partition_transfers WHERE created_at > ?
+        ) AS lately
+        WHERE state <> 'completed' AND created_at > completed_at
     )
     ORDER BY t.created_at DESC, t.transfer_id
 """

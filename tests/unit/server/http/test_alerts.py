@@ -158,7 +158,7 @@ def test_a_partition_that_cannot_be_handed_over_is_named_with_the_reason() -> No
     (alert,) = alerts_of(replace(CLUSTER, transfers=failing), WELL)
     assert (alert.severity, alert.code) == ("warning", "hand_overs_stuck")
     assert "1 partition cannot be handed over" in alert.text
-    assert "orders/0 to b failed 3 times in a row: reason 1" in alert.text
+    assert "orders/0 to b failed 3 times in a row of late: reason 1" in alert.text
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,11 @@ def test_a_node_is_ready_while_it_counts_as_alive(own_broker: Broker) -> None:
 def test_a_node_whose_storage_was_taken_away_is_not_ready(own_broker: Broker) -> None:
     rest = RestCaller(own_broker.endpoint)
     assert rest.get("/health/ready") == {"status": "ok"}
-    own_broker.node.engine.give_up_disk(StorageUnavailable("the node's storage is gone: wal was removed"))
+
+    async def take_away() -> None:
+        own_broker.node.engine.give_up_disk(StorageUnavailable("the node's storage is gone: wal was removed"))
+
+    own_broker._run(take_away())
     problem = rest.refused(503, "storage-unavailable", "GET", "/health/ready")
     assert "wal was removed" in problem["detail"]
 

@@ -109,7 +109,7 @@ def _of_hand_overs(cluster: ClusterState, now_ms: int) -> Iterator[Alert]:
             code="hand_overs_stuck",
             text=f"{_partitions(len(stuck))} cannot be handed over to where they should be led: "
             f"{_some(name_of(each.placement) for each in stuck)}. {name_of(worst.placement)} to {worst.to_agent_id} "
-            f"failed {worst.failures} times in a row: {worst.reason}.",
+            f"failed {worst.failures} times in a row of late: {worst.reason}.",
             what_to_do="They are led where they are, and it is tried again less and less often. Look whether the "
             "agents have enough processor time and the object store is quick; each try is in the list of "
             "transfers.",
