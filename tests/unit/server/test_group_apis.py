@@ -21,6 +21,7 @@ from streamhouse.wire.kafka.messages import (
     join_group,
     leave_group,
     list_groups,
+    metadata,
     offset_commit,
     offset_delete,
     offset_fetch,
@@ -39,6 +40,12 @@ def versions(module: ModuleType) -> range:
 @pytest.fixture
 def group() -> str:
     return f"group-{uuid4()}"
+
+
+def metadata_id(kafka: Kafka, topic: str) -> UUID:
+    asked = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=topic)])
+    topic_id: UUID = kafka.call(metadata, asked, 12).topics[0].topic_id
+    return topic_id
 
 
 def join(
@@ -227,6 +234,30 @@ def test_an_offset_below_0_is_taken_and_given_back(kafka: Kafka, group: str, top
     asked = offset_fetch.OffsetFetchRequest(group_id=group, topics=None)
     (partition,) = kafka.call(offset_fetch, asked, 5).topics[0].partitions
     assert (partition.committed_offset, partition.error_code) == (offset, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("version", versions(offset_fetch))
+def test_a_commit_that_is_asked_for_often_is_told_once(kafka: Kafka, group: str, topic: str, version: int) -> None:
+    topic_id = metadata_id(kafka, topic)
+    partition = offset_commit.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=3, committed_metadata="m" * 4_000
+    )
+    commit = offset_commit.OffsetCommitRequest(
+        group_id=group, topics=[offset_commit.OffsetCommitRequestTopic(name=topic, partitions=[partition])]
+    )
+    assert kafka.call(offset_commit, commit, 5).topics[0].partitions[0].error_code == ErrorCode.NONE
+    often = {"name": topic, "partition_indexes": [0, 1] * 1_000}
+    by_group = offset_fetch.OffsetFetchRequestGroup(
+        group_id=group, topics=[offset_fetch.OffsetFetchRequestTopics(topic_id=topic_id, **often)] * 2
+    )
+
+    asked = offset_fetch.OffsetFetchRequest(
+        group_id=group, topics=[offset_fetch.OffsetFetchRequestTopic(**often)] * 2, groups=[by_group]
+    )
+    answer = kafka.call(offset_fetch, asked, version)
+
+    (told,) = answer.groups[0].topics if version >= 8 else answer.topics
+    assert [(each.partition_index, each.committed_offset) for each in told.partitions] == [(0, 3), (1, -1)]
 
 
 def test_offsets_are_deleted_only_when_nobody_is_in_the_group(kafka: Kafka, group: str, topic: str) -> None:

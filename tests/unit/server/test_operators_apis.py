@@ -149,6 +149,16 @@ def test_the_producers_of_a_partition_that_is_named_often_are_described_once(kaf
     assert [(each.partition_index, len(each.active_producers)) for each in answer.partitions] == [(0, 1), (1, 0)]
 
 
+def test_what_is_wrong_with_a_name_is_told_in_brief_of_each_partition(kafka: Kafka) -> None:
+    named = [elect_leaders.TopicPartitions(topic="\0" * 300, partitions=list(range(100)))]
+
+    answer = kafka.call(elect_leaders, elect_leaders.ElectLeadersRequest(topic_partitions=named), 2)
+
+    (told,) = answer.replica_election_results
+    assert {each.error_code for each in told.partition_result} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
+    assert max(len(each.error_message) for each in told.partition_result) <= 101
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_quorum_is_the_controller_alone(broker: Broker, kafka: Kafka, version: int) -> None:
     def asked(topic: str) -> Any:

@@ -80,3 +80,19 @@ def test_zstd_that_its_topic_wants_otherwise_is_too_early_all_the_same(broker: B
 
     assert produce_to(kafka, "as-lz4", ZSTD, version=6) == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE]
     assert produce_to(kafka, "as-lz4", ZSTD, version=7) == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_partitions_without_batches_may_be_few(kafka: Kafka, topic: str, version: int) -> None:
+    """A hundred thousand of them fit into a megabyte, and each has an answer."""
+    assert len(produce_to(kafka, topic, *[None] * 100, version=version)) == 100
+
+    with pytest.raises(ConnectionError):
+        produce_to(kafka, topic, *[None] * 2_000, version=version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_partitions_with_batches_may_be_many(version: int) -> None:
+    with Broker(default_partitions=3_000) as broker, Kafka(broker.bootstrap) as kafka:
+        broker.create_topic("wide", 3_000)
+        assert produce_to(kafka, "wide", *[ONE] * 3_000, version=version) == [ErrorCode.NONE] * 3_000

@@ -69,19 +69,18 @@ class Roster:
         """Some protocol of these is one that every member speaks."""
         if not self.members:
             return bool(protocol_type) and bool(protocols)
-        return protocol_type == self.protocol_type and any(self._is_common(name) for name, _ in protocols)
+        return protocol_type == self.protocol_type and not self._common_protocols().isdisjoint(
+            name for name, _ in protocols
+        )
 
     def choose_protocol(self) -> str:
         """Each member votes for the first protocol of its own that all speak; a tie goes to the earlier vote."""
         votes: dict[str, int] = {}
-        common: dict[str, bool] = {}
+        common = self._common_protocols()
         for member in self.members.values():
-            for name, _ in member.protocols:
-                if name not in common:
-                    common[name] = self._is_common(name)
-                if common[name]:
-                    votes[name] = votes.get(name, 0) + 1
-                    break
+            preferred = next((name for name, _ in member.protocols if name in common), None)
+            if preferred is not None:
+                votes[preferred] = votes.get(preferred, 0) + 1
         return max(votes, key=lambda name: votes[name])
 
     def elect_joined_leader(self) -> bool:
@@ -104,5 +103,11 @@ class Roster:
         """The patience of the most patient member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def _is_common(self, protocol_name: str) -> bool:
-        return all(member.speaks(protocol_name) for member in self.members.values())
+    def _common_protocols(self) -> set[str]:
+        """Those that every member speaks; in time linear in all that they say."""
+        members = iter(self.members.values())
+        first = next(members, None)
+        common = {name for name, _ in first.protocols} if first is not None else set()
+        for member in members:
+            common.intersection_update(name for name, _ in member.protocols)
+        return common

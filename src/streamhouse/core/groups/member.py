@@ -35,8 +35,5 @@ class Member:
     def seen(self, now_ms: int) -> None:
         self.expires_ms = now_ms + self.session_timeout_ms
 
-    def speaks(self, protocol_name: str) -> bool:
-        return any(name == protocol_name for name, _ in self.protocols)
-
     def metadata(self, protocol_name: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")

@@ -53,8 +53,17 @@ _CODES: tuple[tuple[type[errors.StreamHouseError], ErrorCode], ...] = (
 )
 
 
+_BRIEF_CHARACTERS = 100
+
+
 def code_of(problem: Exception) -> ErrorCode:
     for kind, code in _CODES:
         if isinstance(problem, kind):
             return code
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def brief(problem: Exception) -> str:
+    """For answers that say it of each of a great many partitions, which a few bytes name."""
+    text = str(problem)
+    return text if len(text) <= _BRIEF_CHARACTERS else f"{text[:_BRIEF_CHARACTERS]}…"

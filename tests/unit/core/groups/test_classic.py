@@ -128,6 +128,13 @@ def test_members_vote_among_the_protocols_that_all_of_them_speak() -> None:
     assert [reply.members for reply in others] == [(), ()]
 
 
+def test_members_may_speak_a_great_many_protocols(driver: GroupDriver) -> None:
+    """Each with each compared, these would take more than a minute."""
+    driver.join(protocols=tuple((f"first-{number}", b"") for number in range(50_000)))
+    reply = driver.joined(driver.join(protocols=tuple((f"second-{number}", b"") for number in range(50_000))))
+    assert reply.error is GroupError.INCONSISTENT_GROUP_PROTOCOL
+
+
 def test_a_second_member_makes_the_first_rejoin(driver: GroupDriver) -> None:
     (first,) = driver.stable_with(1)
     second = driver.join()

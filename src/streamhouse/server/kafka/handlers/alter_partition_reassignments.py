@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
-from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.errors import brief, code_of
 from streamhouse.server.kafka.partitions import TopicLookup, leader_of
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import alter_partition_reassignments as messages
@@ -59,5 +59,5 @@ async def _partition(
                 ),
             )
     except StreamHouseError as problem:
-        code, message = code_of(problem), str(problem)
+        code, message = code_of(problem), brief(problem)
     return ReassignablePartitionResponse(partition_index=asked.partition_index, error_code=code, error_message=message)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
-from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.errors import brief, code_of
 from streamhouse.server.kafka.partitions import TopicLookup
 from streamhouse.wire.kafka.messages import describe_producers as messages
 from streamhouse.wire.kafka.messages.describe_producers import (
@@ -42,7 +42,7 @@ async def _partition(context: Context, lookup: TopicLookup, name: str, index: in
     try:
         leader = context.broker.topics.leader(await lookup.get(name), index)
     except StreamHouseError as problem:
-        return PartitionResponse(partition_index=index, error_code=code_of(problem), error_message=str(problem))
+        return PartitionResponse(partition_index=index, error_code=code_of(problem), error_message=brief(problem))
     return PartitionResponse(
         partition_index=index,
         error_message=None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.server.kafka.context import Context
-from streamhouse.server.kafka.errors import code_of
+from streamhouse.server.kafka.errors import brief, code_of
 from streamhouse.server.kafka.partitions import TopicLookup, leader_of
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import elect_leaders as messages
@@ -53,7 +53,7 @@ async def _result(
     try:
         topic = await lookup.get(name)
     except StreamHouseError as problem:
-        return PartitionResult(partition_id=partition, error_code=code_of(problem), error_message=str(problem))
+        return PartitionResult(partition_id=partition, error_code=code_of(problem), error_message=brief(problem))
     code, message = ErrorCode.ELECTION_NOT_NEEDED, "the agents see to it that each partition has its leader"
     if not 0 <= partition < topic.partition_count:
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}"

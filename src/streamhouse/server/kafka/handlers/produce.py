@@ -73,8 +73,9 @@ API = APIS[messages.API_KEY]
 _VALID_ACKS = (-1, 0, 1)
 _ZSTD_SINCE = 7
 _TOPIC_IDS_SINCE = 13
-_LARGE_BYTES = 1024 * 1024
+_LARGE_BYTES = 4 * 1024
 _MAX_BATCHES = 20_000
+_FEW_BATCHES = 100
 _NO_ID = UUID(int=0)
 _NOTHING = memoryview(b"")
 
@@ -386,8 +387,11 @@ def _note(looked_at: Iterable[PartitionOutcome], found: Iterable[Admitted | Stre
 
 def _read(session: KafkaSession, header: RequestHeader, buffer: memoryview, end: int) -> PendingProduce:
     """The request, and who leads each of its partitions."""
-    if end - header.body_pos > _LARGE_BYTES:
-        check_batch_count(buffer, header.body_pos, end, header.api_version, _MAX_BATCHES)
+    size_bytes = end - header.body_pos
+    if size_bytes > _LARGE_BYTES:
+        # As many topics and partitions as there is room for with a batch in each: without one they are cheap to name.
+        limit = min(_MAX_BATCHES, _FEW_BATCHES + 2 * size_bytes // HEADER_BYTES)
+        check_batch_count(buffer, header.body_pos, end, header.api_version, limit)
     request = messages.decode_request(buffer, header.body_pos, end, header.api_version)
     pending = PendingProduce(header, request, session)
     for topic in request.topic_data:
