@@ -16,17 +16,19 @@ BLOCKS = 5
 """Of each of the segments of a topic that is there to be opened."""
 BLOCK_BYTES = 700_000
 """Of the value that fills one: a batch holds no two of them, and a block one batch."""
+_LONG = "3600000"
 
 
 @pytest.fixture(scope="module")
 def blocks(store: Shop) -> str:
     """A topic with two segments of several blocks."""
-    # Only its size ends a segment: batches are stored one by one, however long that takes, and the last makes it whole.
-    whole_segment = str(BLOCKS * BLOCK_BYTES)
-    topic = store.create_topic("with-blocks", 1, segment_bytes=whole_segment, segment_ms="3600000")
+    # Only its age ends a segment, and that when all of it is durable: by size it could end before its last record.
+    topic = store.create_topic("with-blocks", 1, segment_bytes=str(4 * BLOCKS * BLOCK_BYTES), segment_ms=_LONG)
     for segments in (1, 2):
         store.produce(topic, [{"value": "x" * BLOCK_BYTES} for _ in range(BLOCKS)])
+        store.rest.patch(f"topics/{topic}", {"config": {"segment.ms": "1"}})
         eventually(lambda: segment_count(store, topic) == segments, "a segment", pause=0.1)  # noqa: B023
+        store.rest.patch(f"topics/{topic}", {"config": {"segment.ms": _LONG}})
     return topic
 
 
