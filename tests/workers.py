@@ -12,7 +12,15 @@ import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 _TOGETHER = ("tests/spark/", "tests/faults/cluster/", "tests/console/")
-_LONG = ("tests/long/", "tests/e2e/", "tests/faults/", "tests/compat/", "tests/behaviour/", "tests/property/")
+_LONG = (
+    "tests/pages/",
+    "tests/long/",
+    "tests/e2e/",
+    "tests/faults/",
+    "tests/compat/",
+    "tests/behaviour/",
+    "tests/property/",
+)
 
 
 class Shares(LoadScopeScheduling):

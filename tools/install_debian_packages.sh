@@ -22,6 +22,8 @@ if [ "$wanted" != java ]; then
     fi
 fi
 if [ "$wanted" = everything ]; then
+    need curl curl
+    need jq jq
     need kcat kcat
     need strace strace
     need faketime faketime

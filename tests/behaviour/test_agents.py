@@ -341,3 +341,33 @@ async def test_what_an_agent_says_of_the_store_changes_nothing_else(metadata: Me
 async def test_nobody_speaks_of_the_store_who_is_not_registered(metadata: MetadataStore) -> None:
     with pytest.raises(NotFound):
         await metadata.say_store_access(AGENT, StoreAccess.STALLED)
+
+
+# --- the durability of topics that say none ---
+
+
+async def test_an_agent_is_listed_with_the_durability_that_it_said_last(metadata: MetadataStore) -> None:
+    await metadata.register_agent(replace(agent(), durability="object"), 0)
+    await metadata.register_agent(agent(OTHER), 0)
+    await metadata.say_store_access(AGENT, StoreAccess.PROVEN)
+    assert {row.info.agent_id: row.info.durability for row in await metadata.list_agents()} == {
+        AGENT: "object",
+        OTHER: "",
+    }
+    await metadata.say_durability(AGENT, "wal")
+    row = next(row for row in await metadata.list_agents() if row.info.agent_id == AGENT)
+    assert (row.info.durability, row.store_access) == ("wal", StoreAccess.PROVEN)
+    await metadata.register_agent(replace(agent(), durability="object"), 0)
+    row = next(row for row in await metadata.list_agents() if row.info.agent_id == AGENT)
+    assert row.info.durability == "object"
+
+
+async def test_a_durability_that_there_is_not_is_refused_and_nobody_speaks_who_is_not_registered(
+    metadata: MetadataStore,
+) -> None:
+    with pytest.raises(NotFound):
+        await metadata.say_durability(AGENT, "wal")
+    with pytest.raises(InvalidInput):
+        await metadata.say_durability(AGENT, "none")
+    with pytest.raises(InvalidInput):
+        await metadata.register_agent(replace(agent(), durability="none"), 0)

@@ -20,8 +20,9 @@ from behaviour.metadata_stores import (
     make_topic,
     segment_commit,
 )
+from streamhouse.core.placement.assignment import Candidate
 from streamhouse.core.placement.shards import SHARD_COUNT
-from streamhouse.metadata.cluster import Placement, ShardPlacement
+from streamhouse.metadata.cluster import OwnerDecision, Placement, ShardPlacement
 from streamhouse.metadata.store import Lease, MetadataStore
 from streamhouse.model.errors import Fenced, InvalidInput, NotFound
 from streamhouse.model.names import TopicPartition
@@ -141,6 +142,71 @@ async def test_a_pin_is_shown_until_it_is_taken_away(metadata: MetadataStore) ->
     await metadata.pin_partition(pinned, "")
     assert (await placement_of(metadata, pinned)).pinned_to == ""
     assert (await placement_of(metadata, free)).pinned_to == ""
+
+
+# --- owners ---
+
+
+def candidate(agent_id: str) -> Candidate:
+    return Candidate(agent_id=agent_id, zone="eu-1a", agent_group="default")
+
+
+async def owners(metadata: MetadataStore) -> list[str]:
+    return [placement.owner for placement in await metadata.list_placements()]
+
+
+async def test_before_anybody_has_decided_nobody_owns_anything(metadata: MetadataStore) -> None:
+    await make_topic(metadata, 2)
+    assert await metadata.load_owner_decision() == OwnerDecision(version=0, agents=frozenset())
+    assert await owners(metadata) == ["", ""]
+
+
+async def test_owners_are_shown_with_the_agents_among_whom_they_were_chosen(metadata: MetadataStore) -> None:
+    first, _, third = await make_topic(metadata, 3)
+    agents = {candidate(AGENT), candidate(OTHER), Candidate(agent_id='o"k', zone="", agent_group="b,c")}
+    assert await metadata.decide_owners(0, agents, {first: AGENT, third: OTHER})
+    assert await metadata.load_owner_decision() == OwnerDecision(version=1, agents=frozenset(agents))
+    assert await owners(metadata) == [AGENT, "", OTHER]
+    assert await metadata.decide_owners(1, {candidate(OTHER)}, {first: OTHER})
+    assert await metadata.load_owner_decision() == OwnerDecision(version=2, agents=frozenset({candidate(OTHER)}))
+    assert await owners(metadata) == [OTHER, "", OTHER]
+
+
+async def test_who_decides_after_another_has_changes_nothing(metadata: MetadataStore) -> None:
+    (partition,) = await make_topic(metadata)
+    assert await metadata.decide_owners(0, {candidate(AGENT)}, {partition: AGENT})
+    for version in (0, 2):
+        assert not await metadata.decide_owners(version, {candidate(OTHER)}, {partition: OTHER})
+    assert await metadata.load_owner_decision() == OwnerDecision(version=1, agents=frozenset({candidate(AGENT)}))
+    assert await owners(metadata) == [AGENT]
+
+
+async def test_of_those_who_decide_at_once_one_does(metadata: MetadataStore) -> None:
+    partitions = await make_topic(metadata, 20)
+    deciders = [f"agent-{number}" for number in range(5)]
+    decided = await asyncio.gather(
+        *(metadata.decide_owners(0, {candidate(me)}, dict.fromkeys(partitions, me)) for me in deciders)
+    )
+    assert sorted(decided) == [False, False, False, False, True]
+    assert await owners(metadata) == [deciders[decided.index(True)]] * 20
+
+
+async def test_a_partition_that_is_gone_gets_no_owner_and_the_others_theirs(metadata: MetadataStore) -> None:
+    (partition,) = await make_topic(metadata)
+    gone = TopicPartition(uuid4(), 0)
+    assert await metadata.decide_owners(0, {candidate(AGENT)}, {gone: AGENT, partition: AGENT})
+    assert await owners(metadata) == [AGENT]
+    await metadata.delete_topic(partition.topic_id)
+    await make_topic(metadata)
+    assert await owners(metadata) == [""]
+
+
+async def test_an_owner_that_cannot_be_stored_is_refused(metadata: MetadataStore) -> None:
+    (partition,) = await make_topic(metadata)
+    with pytest.raises(InvalidInput):
+        await metadata.decide_owners(0, {candidate(AGENT)}, {partition: "a\0b"})
+    with pytest.raises(InvalidInput):
+        await metadata.decide_owners(0, {candidate("a\0b")}, {})
 
 
 async def test_a_partition_that_is_gone_is_neither_pinned_nor_elected(metadata: MetadataStore) -> None:

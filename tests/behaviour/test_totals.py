@@ -9,7 +9,7 @@ import pytest
 from behaviour.coordinators import at, coordinate
 from behaviour.metadata_stores import AGENT, acquire, make_topic, segment_commit
 from streamhouse.metadata.store import MetadataStore
-from streamhouse.metadata.totals import NOTHING_STORED, GroupPosition, StoredSize
+from streamhouse.metadata.totals import NOTHING_STORED, GroupPosition, StoredSize, StoredTopic
 from streamhouse.model.errors import InvalidInput
 
 
@@ -19,6 +19,7 @@ async def test_nothing_is_stored_at_first(metadata: MetadataStore) -> None:
     assert await metadata.stored_size() == NOTHING_STORED
     assert await metadata.stored_sizes(partition.topic_id) == {}
     assert await metadata.stored_sizes(uuid4()) == {}
+    assert await metadata.stored_topics() == {}
 
 
 async def test_segments_count_for_their_partition_and_for_all(metadata: MetadataStore) -> None:
@@ -38,6 +39,10 @@ async def test_segments_count_for_their_partition_and_for_all(metadata: Metadata
         1: StoredSize(segment_count=1, size_bytes=1000),
     }
     assert await metadata.stored_size() == StoredSize(segment_count=4, size_bytes=4000)
+    assert await metadata.stored_topics() == {
+        first.topic_id: StoredTopic(size=StoredSize(segment_count=3, size_bytes=3000), newest_ms=2),
+        other.topic_id: StoredTopic(size=StoredSize(segment_count=1, size_bytes=1000), newest_ms=2),
+    }
 
 
 async def test_what_retention_drops_is_stored_no_longer(metadata: MetadataStore) -> None:
@@ -64,6 +69,8 @@ async def test_positions_of_all_groups_are_listed_up_to_a_limit(metadata: Metada
     ]
     assert await metadata.list_group_positions(100) == expected
     assert await metadata.list_group_positions(3) == expected[:3]
+    assert await metadata.list_topic_positions(partitions[0].topic_id, 3) == expected[:3]
+    assert await metadata.list_topic_positions(uuid4(), 3) == []
 
 
 async def test_a_limit_that_is_none_is_refused(metadata: MetadataStore) -> None:

@@ -168,6 +168,7 @@ class Agent:
             store_watch=self.store_watch,
             view=self.view,
             transfers=store,
+            placements=store,
             topics=self.catalog,
             partitions=self.partitions,
             shards=self.shards,
@@ -232,6 +233,9 @@ class StillClock(MovableClock):
 
     def monotonic_ms(self) -> int:
         return self._monotonic_began_at_ms + self._monotonic_shift_ms
+
+    async def sleep_ms(self, duration_ms: float) -> None:
+        await SystemClock.sleep_ms(self, duration_ms)
 
 
 @asynccontextmanager

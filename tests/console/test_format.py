@@ -48,7 +48,17 @@ def test_one_thing_is_not_written_as_many(viewer: Viewer) -> None:
 
 def test_a_time_is_that_of_the_place_where_it_is_read(browser: Browser, store: Shop) -> None:
     with viewing(browser, store.http, timezone="Asia/Tokyo") as viewer:
-        assert written(viewer, "time", 1) == "1970-01-01 09:00:00.001"
+        assert written(viewer, "time", 1) == "1970-01-01 09:00:00.001 UTC+9"
         assert written(viewer, "clock", 1) == "09:00:00"
+        assert written(viewer, "zone", 1) == "UTC+9"
         assert written(viewer, "ago", 1_000, 241_000) == "4 min ago"
         assert [written(viewer, "time", unknown) for unknown in (-1, None, 1e300)] == [UNKNOWN] * 3
+
+
+@pytest.mark.parametrize(
+    ("place", "zone"), [("UTC", "UTC"), ("America/St_Johns", "UTC-3:30"), ("Asia/Kolkata", "UTC+5:30")]
+)
+def test_a_time_says_of_which_zone_it_is(browser: Browser, store: Shop, place: str, zone: str) -> None:
+    with viewing(browser, store.http, timezone=place) as viewer:
+        assert written(viewer, "zone", 1_767_225_600_000) == zone
+        assert str(written(viewer, "time", 1_767_225_600_000)).endswith(f".000 {zone}")

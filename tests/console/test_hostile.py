@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -39,6 +41,23 @@ def test_an_opened_record_shows_hostile_content_in_every_way(viewer: Viewer) -> 
     for way, part in (("JSON", "__proto__"), ("Text", "</script>"), ("Hex", "22 3e 3c 69 6d")):
         viewer.button(way, within=value).click()
         expect(value.locator("pre")).to_contain_text(part)
+    assert_unharmed(viewer)
+
+
+def test_chosen_fields_and_their_names_are_shown_as_they_are(viewer: Viewer) -> None:
+    name = f'value["{hostile.ACTS}<img src=x onerror={hostile.ACTS}>"]'
+    viewer.go(f"#/topics/{HOSTILE}/messages?columns=value.note,{quote(name)}")
+    rows = viewer.table("Messages").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.filter(has_text=hostile.MARKUP)).to_have_count(1)
+    expect(viewer.table("Messages").get_by_role("columnheader").last).to_have_text(name)
+    assert_unharmed(viewer)
+
+
+def test_a_condition_in_an_address_made_by_somebody_else_is_only_shown(viewer: Viewer) -> None:
+    viewer.expects_refusal(400)
+    viewer.go(f"#/topics/{HOSTILE}/messages?where={quote(hostile.MARKUP[1:])}")
+    expect(viewer.alert).to_contain_text("means nothing here")
     assert_unharmed(viewer)
 
 

@@ -86,6 +86,8 @@ def test_tabs_are_changed_with_the_arrows(viewer: Viewer) -> None:
     viewer.go("#/topics/orders")
     tab_to(viewer, "Partitions")
     viewer.press("ArrowRight")
+    expect(viewer.page.get_by_role("tab", name="Consumers")).to_be_focused()
+    viewer.press("ArrowRight")
     expect(viewer.table("Configuration")).to_be_visible()
     expect(viewer.page.get_by_role("tab", name="Configuration")).to_be_focused()
 
@@ -159,7 +161,7 @@ def test_the_live_tail_is_started_and_paused(viewer: Viewer, store: Shop) -> Non
     tab_to(viewer, "Messages")
     viewer.press("Enter")
     state = viewer.page.get_by_role("region", name="Messages").get_by_role("status").first
-    expect(state).to_contain_text("all there are")
+    expect(state).to_contain_text("to the end")
     tab_to(viewer, "Show")
     viewer.press("L")
     expect(state).to_have_text("live")

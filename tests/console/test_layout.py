@@ -17,6 +17,7 @@ PLACES = {
     "topics": "#/topics",
     "topic": f"#/topics/{ORDERS}",
     "messages": f"#/topics/{ORDERS}/messages",
+    "messages by field": f"#/topics/{ORDERS}/messages?columns=value.order,headers.source&where=value.paid",
     "hostile messages": f"#/topics/{HOSTILE}/messages",
     "groups": "#/groups",
     "group": f"#/groups/{AUDIT}",

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from console_parts.local_time import local_time
-from console_parts.shop import ORDER_COUNT, ORDERS, PARTITIONS, Shop, order
+from console_parts.shop import ORDERS, PARTITIONS, Shop, order
 from console_parts.viewer import Viewer
 from node.wait import HUNG_SECONDS
 
@@ -72,11 +72,82 @@ def test_an_offset_without_a_partition_is_asked_about(orders: Viewer) -> None:
     expect(orders.alert).to_contain_text("say which")
 
 
-def test_a_time_is_where_reading_begins(orders: Viewer) -> None:
-    wanted = order(ORDER_COUNT - 1)["timestamp_ms"]
-    time = local_time(orders, wanted)
-    show(orders, "From a time", Partition=str((ORDER_COUNT - 1) % PARTITIONS), Time=time)
-    expect(messages(orders).first).to_contain_text(f'"order": {ORDER_COUNT - 1},')
+def test_only_messages_from_a_time_to_another_are_shown(orders: Viewer) -> None:
+    first, end = (local_time(orders, order(number)["timestamp_ms"]) for number in (100, 103))
+    show(orders, "Oldest first", From=first, To=end)
+    expect(messages(orders)).to_have_count(3)
+    expect(messages(orders).first).to_contain_text('"order": 100,')
+    expect(messages(orders).last).to_contain_text('"order": 102,')
+    orders.page.reload()
+    expect(messages(orders)).to_have_count(3)
+    show(orders, "Newest first", From=end, To=first)
+    expect(orders.alert).to_contain_text("must be before")
+
+
+def test_a_part_of_a_message_leaves_only_those_that_have_it(orders: Viewer) -> None:
+    show(orders, "Oldest first", Contains='"order": 42,')
+    expect(messages(orders)).to_have_count(1)
+    show(orders, "Oldest first", Contains="nowhere to be found")
+    viewer_sees_no_messages(orders)
+
+
+def viewer_sees_no_messages(viewer: Viewer) -> None:
+    expect(viewer.page.get_by_text("No messages.")).to_be_visible()
+
+
+def test_a_condition_leaves_only_messages_of_which_it_holds(orders: Viewer) -> None:
+    show(orders, "Oldest first", Where='value.order >= 40 and value.order < 50 and key == "customer-6"')
+    expect(messages(orders)).to_have_count(1)
+    expect(messages(orders)).to_contain_text('"order": 42,')
+
+
+def test_a_condition_that_is_none_is_refused_with_its_place(orders: Viewer) -> None:
+    orders.expects_refusal(400)
+    show(orders, "Oldest first", Where="value.order > and 3")
+    expect(orders.alert).to_contain_text("character 15: wanted a field")
+    expect(orders.alert).to_contain_text("as in: value.amount > 3")
+
+
+def test_chosen_fields_are_columns_and_the_address_keeps_them(orders: Viewer) -> None:
+    show(orders, "Oldest first", Columns="value.order, headers.source,value.nothing", Where="value.order == 42")
+    grid = orders.table("Messages")
+    for _ in range(2):
+        expect(messages(orders)).to_have_count(1)
+        expect(grid.get_by_role("columnheader")).to_have_text(
+            ["Part.", "Offset", "Time", "Key", "value.order", "headers.source", "value.nothing"]
+        )
+        expect(messages(orders).get_by_role("gridcell").nth(4)).to_have_text("42")
+        expect(messages(orders).get_by_role("gridcell").nth(5)).to_have_text("shop")
+        orders.page.reload()
+    show(orders, "Oldest first", Columns="")
+    expect(grid.get_by_role("columnheader").last).to_have_text("Value")
+
+
+def test_what_is_found_is_downloaded(orders: Viewer) -> None:
+    show(orders, "Oldest first", Where="value.order < 3", Columns="value.order")
+    expect(messages(orders)).to_have_count(3)
+    with orders.page.expect_download() as json_lines:
+        orders.page.get_by_role("link", name="Download JSON lines").click()
+    found = [json.loads(line) for line in json_lines.value.path().read_text().splitlines()]
+    assert [record["value"]["order"] for record in found] == [0, 1, 2]
+    with orders.page.expect_download() as table:
+        orders.page.get_by_role("link", name="CSV").click()
+    assert table.value.suggested_filename == f"{ORDERS}.csv"
+    assert table.value.path().read_text().splitlines()[0] == "partition,offset,timestamp_ms,key,value.order"
+
+
+def test_from_a_message_one_goes_to_those_beside_it(orders: Viewer) -> None:
+    show(orders, "From an offset", Partition="1", Offset="0")
+    messages(orders).first.click()
+    previous, following = (orders.button(f"{name} message", within=orders.dialog) for name in ("Previous", "Next"))
+    expect(previous).to_be_disabled()
+    following.click()
+    expect(orders.dialog.get_by_role("heading").first).to_have_text(f"{ORDERS} / 1 @ 1")
+    expect(orders.dialog.get_by_role("region", name="Value")).to_contain_text('"order": 5,')
+    expect(following).to_be_focused()
+    previous.click()
+    expect(orders.dialog.get_by_role("region", name="Value")).to_contain_text('"order": 1,')
+    expect(following).to_be_focused()
 
 
 def test_a_key_leaves_only_its_records(orders: Viewer) -> None:
@@ -137,23 +208,30 @@ def test_a_record_is_produced_again_by_its_command(viewer: Viewer, store: Shop) 
 
 
 @pytest.mark.parametrize("mode", ["Oldest first", "From an offset"])
-def test_more_messages_are_loaded_until_there_are_no_more(viewer: Viewer, store: Shop, mode: str) -> None:
+def test_pages_lead_to_the_end_and_back(viewer: Viewer, store: Shop, mode: str) -> None:
     topic = store.create_topic(f"with-{mode.replace(' ', '-').lower()}-pages")
     store.produce(topic, [{"value": f"record {number}"} for number in range(450)])
     viewer.go(f"#/topics/{topic}/messages")
     expect(messages(viewer).first).to_contain_text("record 449")
     show(viewer, mode, Partition="0")
+    previous, following = (viewer.button(name, exact=True) for name in ("Previous", "Next"))
     grid = viewer.table("Messages")
-    for shown in (200, 400):
+    for page, shown in enumerate((200, 200, 50), 1):
+        expect_state(viewer, f"Page {page}: {shown} found in ")
         expect(grid).to_have_attribute("aria-rowcount", str(shown + 1))
-        expect_state(viewer, f"{shown} found in ")
-        viewer.button("Load more").click()
-    expect(grid).to_have_attribute("aria-rowcount", "451")
-    expect_state(viewer, "looked at, all there are")
-    expect(viewer.button("Load more")).to_have_count(0)
+        expect(messages(viewer).first).to_contain_text(f"record {(page - 1) * 200}")
+        if page < 3:
+            following.click()
+    expect_state(viewer, "looked at, to the end")
+    expect(following).to_be_disabled()
     messages(viewer).first.focus()
     viewer.press("End")
     expect(grid.locator("tbody tr:focus")).to_contain_text("record 449")
+    previous.click()
+    expect(messages(viewer).first).to_contain_text("record 200")
+    previous.click()
+    expect(messages(viewer).first).to_contain_text("record 0")
+    expect(previous).to_be_disabled()
 
 
 def test_the_live_tail_shows_what_arrives_until_it_is_paused(viewer: Viewer, store: Shop) -> None:
@@ -235,10 +313,11 @@ def test_a_tail_of_a_topic_that_is_deleted_says_so_and_has_ended(viewer: Viewer,
     expect(viewer.page.get_by_text("Waiting for new messages.")).to_have_count(0)
 
 
-def test_a_live_tail_with_a_filter_shows_only_what_matches(viewer: Viewer, store: Shop) -> None:
-    topic = store.create_topic("followed-by-key")
+@pytest.mark.parametrize(("name", "text"), [("Key is", "wanted"), ("Contains", "wan"), ("Where", "value == 2")])
+def test_a_live_tail_with_a_filter_shows_only_what_matches(viewer: Viewer, store: Shop, name: str, text: str) -> None:
+    topic = store.create_topic(f"followed-by-{name.replace(' ', '-').lower()}")
     viewer.go(f"#/topics/{topic}/messages")
-    follow(viewer, Key_is="wanted")
+    follow(viewer, **{name: text})
     store.produce(topic, [{"key": "other", "value": 1}, {"key": "wanted", "value": 2}])
     expect(messages(viewer)).to_have_count(1)
     expect(messages(viewer)).to_contain_text("wanted")

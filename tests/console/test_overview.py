@@ -6,7 +6,8 @@ import re
 
 from playwright.sync_api import expect
 
-from console_parts.shop import ORDERS, Shop, order
+from console_parts.local_time import local_time
+from console_parts.shop import PARTITIONS, Shop, order
 from console_parts.viewer import Viewer
 from node.wait import eventually
 
@@ -17,15 +18,16 @@ def test_the_figures_tell_what_is_there(viewer: Viewer, store: Shop) -> None:
     expect(viewer.figure("Stored")).to_contain_text(re.compile(r"[1-9][0-9]* segments"))
     expect(viewer.figure("Lag of all groups")).to_contain_text(re.compile(r"[1-9][0-9]* groups"))
     expect(viewer.page.get_by_text(store.rest.get("cluster/health")["cluster_id"])).to_be_visible()
-    expect(viewer.page.get_by_role("region", name="Alerts")).to_have_text("● No alerts")
+    expect(viewer.page.get_by_role("region", name="Alerts")).to_have_text("● No alerts", use_inner_text=True)
 
 
 def test_what_flows_is_seen_without_asking_again(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("flowing", PARTITIONS)
     viewer.go("")
     stored = viewer.figure("Records in")
     expect(stored).to_contain_text("in all")
     before = _counted(stored.inner_text())
-    store.produce(ORDERS, [order(number) for number in range(10)])
+    store.produce(topic, [order(number) for number in range(10)])
     # A look may come when only some of the partitions have theirs.
     eventually(lambda: _counted(stored.inner_text()) >= before + 10, "ten records more")
     latency = viewer.figure("Produce latency, p99")
@@ -33,20 +35,36 @@ def test_what_flows_is_seen_without_asking_again(viewer: Viewer, store: Shop) ->
 
 
 def test_a_rate_is_of_what_was_stored_since_the_last_look(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("flowing-on", PARTITIONS)
     viewer.go("")
     stored, read = viewer.figure("Records in"), viewer.figure("Records out")
     expect(read).to_contain_text("0 /s")
 
     def is_seen_to_flow() -> bool:
-        store.produce(ORDERS, [order(number) for number in range(10)])
+        store.produce(topic, [order(number) for number in range(10)])
         return re.search(r"Records in\s+[1-9][0-9.,]* /s", stored.inner_text()) is not None
 
     eventually(is_seen_to_flow, "a rate of what is stored", pause=0.3)
     expect(read).to_contain_text("0 /s")
     chart = viewer.page.get_by_role("img", name=re.compile("^Records per second"))
-    words = r"in: now [0-9.,]+ /s, between [0-9.,]+ /s and [1-9][0-9.,]* /s; out: now 0 /s, between 0 /s and 0 /s"
+    words = r"in: now [0-9.,]+ /s, between [0-9.,]+ /s and [1-9][0-9.,]* /s; out: now 0 /s, between "
     expect(chart).to_have_accessible_name(re.compile(words))
-    expect(chart.locator("path.line-0")).to_have_attribute("d", re.compile(r"^M[0-9. ]+(L[0-9. ]+)+$"))
+    expect(chart.locator("path.line-0")).to_have_attribute("d", re.compile(r"^(M[0-9. ]+(L[0-9. ]+)*)+$"))
+
+
+def test_the_charts_have_what_the_node_saw_before_the_page_was_opened(viewer: Viewer, store: Shop) -> None:
+    def first_known_ms() -> int | None:
+        """Once there are two points, of which the first is on the axis."""
+        history = store.rest.get("metrics/history")
+        times = [at for at, lag in zip(history["times_ms"], history["series"]["lag"], strict=True) if lag is not None]
+        return times[0] if len(times) > 1 else None
+
+    first_ms = eventually(first_known_ms, "two samples", pause=0.5)
+    viewer.go("")
+    lag = viewer.page.get_by_role("img", name=re.compile("^Lag of all groups"))
+    expect(lag).to_have_accessible_name(re.compile("lag: now [0-9]"))
+    shown = {local_time(viewer, first_ms + shift)[11:19] for shift in (-1000, 0, 1000)}
+    assert lag.locator("text.axis").nth(3).text_content() in shown
 
 
 def test_a_figure_leads_to_the_page_of_its_details(viewer: Viewer) -> None:

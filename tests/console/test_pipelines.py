@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import uuid4
@@ -15,7 +16,15 @@ from console_parts import hostile
 from console_parts.requests import Held, ask_for_pages_of
 from console_parts.shop import DEAD_LETTERS, FAILED_PIPELINE, LETTER_ERROR, ORDERS, PIPELINE, Shop
 from console_parts.viewer import Viewer
-from streamhouse.spark.pipelines.registry import STATE_VARIABLE, Registration, Registry, RunRecord, state_directory
+from streamhouse.runtime.clock import SystemClock
+from streamhouse.spark.pipelines.registry import (
+    STATE_VARIABLE,
+    QueryState,
+    Registration,
+    Registry,
+    RunRecord,
+    state_directory,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +51,8 @@ def run(store: Shop) -> Iterator[Run]:
     """With four dead letters, and one of another pipeline behind them."""
     name = f"letters-{uuid4().hex[:8]}"
     record = RunRecord(
-        name=name, file="letters.yaml", master="local[1]", pid=os.getpid(), started_at_ms=1, updated_at_ms=1,
-        dead_letter_topic=store.create_topic(f"{name}.dead"),
+        name=name, file="letters.yaml", master="local[1]", pid=os.getpid(), started_at_ms=1,
+        updated_at_ms=SystemClock().now_ms(), dead_letter_topic=store.create_topic(f"{name}.dead"),
     )  # fmt: skip
     directory = state_directory({STATE_VARIABLE: str(store.state_dir)})
     with Registry(directory).register(name) as registration:
@@ -139,3 +148,30 @@ def test_letters_that_come_are_shown_unless_one_is_being_read(reader: Viewer, ru
     expect(letters(reader).locator("pre")).to_have_text("letter 4")
     reader.button("Newest").click()
     expect(letters(reader).locator("pre")).to_have_text(["letter 5", "letter 4"])
+
+
+def test_a_pipeline_that_went_silent_is_not_said_to_run(viewer: Viewer, run: Run) -> None:
+    viewer.go(f"#/pipelines?name={run.record.name}")
+    expect(viewer.row("pipelines", run.record.name)).to_contain_text("running")
+    begun = [QueryState(query="sums", guarantee="exactly once")]
+    an_hour_ago_ms = run.record.updated_at_ms - 3_600_000
+    run.registration.write(msgspec.structs.replace(run.record, queries=begun, updated_at_ms=an_hour_ago_ms))
+    row = viewer.row("pipelines", run.record.name)
+    expect(row).to_contain_text(re.compile(r"silent.* since \d\d:\d\d:\d\d"))
+    expect(row).not_to_contain_text("running")
+    viewer.go("#/")
+    alert = viewer.page.get_by_role("region", name="Alerts").locator(".alert").filter(has_text="pipelines_silent")
+    expect(alert).to_contain_text("pipelines on this machine say nothing")
+    alert.get_by_role("link", name=run.record.name).click()
+    expect(viewer.heading(run.record.name)).to_be_visible()
+
+
+def test_a_topic_for_dead_letters_that_does_not_exist_yet_is_no_error(viewer: Viewer, run: Run) -> None:
+    topic = f"{run.record.dead_letter_topic}.later"
+    run.registration.write(msgspec.structs.replace(run.record, dead_letter_topic=topic))
+    viewer.go(f"#/pipelines?name={run.record.name}")
+    place = viewer.page.get_by_role("region", name="Dead letters")
+    expect(place).to_contain_text(f"{topic} does not exist yet: the first record that cannot be processed makes it.")
+    expect(viewer.alert).to_have_count(0)
+    run.store.create_topic(topic)
+    expect(place.get_by_role("link", name="All of the topic")).to_be_visible()

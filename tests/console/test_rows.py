@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Route, expect
 
-from console_parts.shop import HOSTILE, ORDERS, PARTITIONS, Shop
+from console_parts.shop import BILLING, HOSTILE, ORDERS, PARTITIONS, Shop
 from console_parts.viewer import Viewer
 from node.wait import eventually
 
@@ -67,10 +67,17 @@ def test_the_arrows_reach_every_row_and_tab_its_link(viewer: Viewer) -> None:
     expect(viewer.page.get_by_role("heading", level=1, name=ORDERS)).to_be_visible()
 
 
-def test_enter_on_a_row_that_only_has_a_link_follows_it(viewer: Viewer) -> None:
+def test_enter_opens_a_row_or_follows_the_link_of_one_that_leads_nowhere_itself(viewer: Viewer) -> None:
     look_at_orders(viewer)
     viewer.press("ArrowDown", "Enter")
-    expect(viewer.page.get_by_role("heading", level=1, name=ORDERS)).to_be_visible()
+    expect(viewer.page.get_by_role("region", name="Chosen")).to_contain_text(f"Partition {ORDERS}/0")
+
+    viewer.go(f"#/groups/{BILLING}")
+    row = viewer.table("partitions").locator("tbody tr[data-index]").first
+    expect(row).to_contain_text(ORDERS)
+    row.focus()
+    viewer.press("Enter")
+    expect(viewer.page).to_have_url(re.compile(f"#/topics/{ORDERS}/messages"))
 
 
 def test_a_list_that_comes_in_parts_is_shown_whole(viewer: Viewer, store: Shop) -> None:
@@ -155,15 +162,23 @@ def test_a_button_in_a_row_does_what_it_says_and_no_more(viewer: Viewer) -> None
     assert viewer.dialog.count() == 1
 
 
-def test_a_row_that_is_pressed_is_still_there_when_it_is_let_go(viewer: Viewer) -> None:
+def test_a_row_that_is_pressed_is_still_there_when_it_is_let_go(viewer: Viewer, store: Shop) -> None:
+    """Also one that had to be scrolled to: a search goes to the top."""
+    topics = {each["name"]: each for each in store.rest.get("topics")["topics"]}
+    above = [{**topics[ORDERS], "name": f"above-{number}"} for number in range(20)]
+    listed = [*above, topics[ORDERS], topics[HOSTILE]]
+    viewer.page.route(
+        re.compile(r"/api/v1/topics\?"), lambda route: route.fulfill(json={"topics": listed, "next": None})
+    )
     viewer.go("#/topics")
     rows = viewer.table("Topics").locator("tbody tr[data-index]")
     viewer.row("Topics", ORDERS).hover()
-    before = rows.count()
+    scroller = viewer.page.locator(".rows").filter(has=viewer.table("Topics"))
+    assert scroller.evaluate("(scroller) => scroller.scrollTop") > 0
     viewer.page.mouse.down()
     viewer.page.get_by_role("searchbox").fill(HOSTILE)
-    expect(viewer.page.get_by_role("status").filter(has_text=f"1 of {before}")).to_be_visible()
-    expect(rows).to_have_count(before)
+    expect(viewer.page.get_by_role("status").filter(has_text=f"1 of {len(listed)}")).to_be_visible()
+    expect(rows).to_have_count(len(listed))
     viewer.page.mouse.up()
     expect(viewer.page.get_by_role("heading", level=1, name=ORDERS)).to_be_visible()
 

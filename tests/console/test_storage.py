@@ -48,7 +48,7 @@ def test_the_write_ahead_log_of_the_node_is_shown(viewer: Viewer, store: Shop) -
     viewer.go("#/storage")
     wal = store.rest.get("wal")
     expect(viewer.heading(f"Write-ahead log of {wal['agent_id']}")).to_be_visible()
-    expect(viewer.figure("On its disk")).to_contain_text("files")
+    expect(viewer.figure("On its disk")).to_contain_text("file")
     expect(viewer.table("WAL files").locator("tbody tr").first).to_be_visible()
 
 

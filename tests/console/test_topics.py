@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
-from console_parts.shop import HOSTILE, ORDERS, PARTITIONS, Shop
+from console_parts.shop import AUDIT, BILLING, HOSTILE, ORDERS, PARTITIONS, Shop
 from console_parts.small import LONGEST_NAME, assert_dialog_fits, phone
 from console_parts.viewer import Viewer
 from node.wait import eventually
@@ -43,6 +43,38 @@ def test_a_column_sorts_the_list_both_ways(viewer: Viewer, store: Shop) -> None:
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
     expect(first).to_contain_text(widest["name"])
+
+
+def test_the_list_says_what_goes_on_in_each_topic(viewer: Viewer, store: Shop) -> None:
+    topic = store.create_topic("with-activity", 2)
+    viewer.go("#/topics")
+    row = viewer.row("Topics", topic).get_by_role("gridcell")
+    expect(row.nth(2)).to_have_text("0")
+    store.produce(topic, [{"value": number} for number in range(30)])
+    expect(row.nth(2)).to_have_text("30")
+    expect(row.nth(6)).to_have_text(re.compile(r"^[0-9.]+ m?s ago$|^[0-9]+ min.* ago$"))
+    orders = viewer.row("Topics", ORDERS).get_by_role("gridcell")
+    known = next(each for each in store.rest.get("topic-activity")["topics"] if each["name"] == ORDERS)
+    expect(orders.nth(3)).to_have_text(re.compile("[1-9].* [KM]iB"))
+    expect(orders.nth(7)).to_have_text(str(known["groups"]))
+    assert known["groups"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("title", "column"),
+    [("Records", "records"), ("Size", "stored_bytes"), ("Last write", "last_write_ms"), ("Groups", "groups")],
+)
+def test_what_goes_on_sorts_the_topics_also_by_keyboard(viewer: Viewer, store: Shop, title: str, column: str) -> None:
+    viewer.go("#/topics")
+    expect(viewer.row("Topics", ORDERS).get_by_role("gridcell").nth(2)).not_to_have_text("\u2013")
+    head = viewer.table("Topics").get_by_role("columnheader", name=re.compile(f"^{title}"))
+    head.get_by_role("button").focus()
+    viewer.press("Enter", "Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    most = max(store.rest.get("topic-activity")["topics"], key=lambda topic: topic[column] or -1)
+    value = viewer.table("Topics").locator("tbody tr[data-index]").first.get_by_role("gridcell").first
+    if column != "last_write_ms":
+        expect(value).to_have_text(most["name"])
 
 
 def test_a_topic_shows_who_leads_its_partitions_and_how_far_they_are(viewer: Viewer, store: Shop) -> None:
@@ -196,6 +228,33 @@ def test_what_keeps_as_much_or_more_is_saved_at_once(
     save_config(viewer, name, after)
     viewer.sees(f"{name} of {topic} was changed.")
     assert store.rest.get(f"topics/{topic}")["config"] == {name: after}
+
+
+def test_the_consumers_of_a_topic_are_there_with_their_lag_in_records_and_in_time(viewer: Viewer, store: Shop) -> None:
+    viewer.go(f"#/topics/{ORDERS}")
+    viewer.page.get_by_role("tab", name="Consumers").click()
+    row = viewer.row("Consumers", BILLING).get_by_role("gridcell")
+    expect(row.nth(2)).to_have_text(re.compile("^[1-9][0-9,]*$"))
+    expect(row.nth(3)).to_have_text(re.compile("^[0-9]+ d( [0-9]+ h)?$"))
+    expect(viewer.row("Consumers", AUDIT)).to_be_visible()
+    row.nth(2).click()
+    partitions = viewer.table(f"Partitions read by {BILLING}").locator("tbody tr[data-index]")
+    expect(partitions).to_have_count(PARTITIONS)
+    known = next(each for each in store.rest.get(f"topics/{ORDERS}/consumers")["groups"] if each["group_id"] == BILLING)
+    expect(partitions.first).to_contain_text(str(known["partitions"][0]["committed_offset"]))
+    viewer.assert_fits()
+
+
+def test_a_config_says_what_it_means_and_whether_it_does_anything(viewer: Viewer) -> None:
+    viewer.go(f"#/topics/{ORDERS}")
+    viewer.page.get_by_role("tab", name="Configuration").click()
+    expect(viewer.row("Configuration", "retention.ms")).to_contain_text("604800000")
+    expect(viewer.row("Configuration", "retention.ms")).not_to_contain_text("no effect")
+    idle = viewer.row("Configuration", "min.insync.replicas")
+    expect(idle).to_contain_text("no effect")
+    idle.get_by_role("button", name="Edit").click()
+    expect(viewer.dialog).to_contain_text("It has no effect here: a partition has one leader and no followers.")
+    expect(viewer.dialog).to_contain_text("If it is not set: 1")
 
 
 def test_a_config_that_makes_no_sense_is_refused_in_the_form(viewer: Viewer, store: Shop) -> None:

@@ -16,9 +16,9 @@ EMPTY_TEXTS = {
     "cluster": ["No agent has registered.", "There are no partitions yet.", "No partition was handed over yet."],
     "groups": ["No group has read anything yet."],
     "pipelines": ["No pipeline has run on this node's machine"],
-    "storage": ["There are no topics yet.", "There is none yet.", "No object is on its way."],
+    "storage": ["There are no topics yet.", "There is no agent, and so no write-ahead log."],
 }
-ASKED_FIRST = {"cluster": "ring", "groups": "groups", "pipelines": "pipelines", "storage": "wal"}
+ASKED_FIRST = {"cluster": "ring", "groups": "groups", "pipelines": "pipelines", "storage": "wals"}
 
 _TWO_LOOPS = """async () => {
     const { later } = await import('/console/static/lib/live.js');

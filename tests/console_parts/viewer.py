@@ -18,6 +18,8 @@ NARROW = 390
 _HEIGHTS = {WIDE: 800, NARROW: 844}
 _TROUBLE = ("error", "warning")
 _NO_ANSWER = "net::ERR_"
+_NOT_LOOPBACK = "The Cross-Origin-Opener-Policy header has been ignored"
+"""What a browser says of any page that comes over a network without TLS."""
 # What an assistive program would read out but nobody sees in full, or what can be scrolled to inside of something else.
 _OUTSIDE = """() => {
     const width = document.documentElement.clientWidth;
@@ -62,7 +64,7 @@ class Viewer:
         self._is_answered = False
 
     def _note_message(self, message: ConsoleMessage) -> None:
-        if not self._is_answered and _NO_ANSWER in message.text:
+        if _NOT_LOOPBACK in message.text or (not self._is_answered and _NO_ANSWER in message.text):
             return
         if message.type in _TROUBLE and not any(f"status of {status} " in message.text for status in self._refusals):
             self.troubles.append(f"{message.type}: {message.text} at {message.location}")

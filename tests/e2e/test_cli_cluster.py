@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -14,6 +16,7 @@ from node.admin import create_topic
 from node.process import Node
 from node.wait import HUNG_SECONDS, eventually
 from stored_cluster.shell import ClusterShell, meanwhile
+from streamhouse.cli.main import run
 
 PARTITIONS = 4
 RECORDS = 40
@@ -102,6 +105,51 @@ def test_partitions_are_moved_and_drained_and_nothing_is_wrong(shell: ClusterShe
             assert f"checked {PARTITIONS} partitions" in verify(shell)
             verified += 1
     assert verified > 0
+
+
+@pytest.mark.parametrize("durability", ["object"])
+def test_any_address_of_any_node_is_as_good_as_the_database(
+    shell: ClusterShell, agents: dict[str, Node], capsys: pytest.CaptureFixture[str]
+) -> None:
+    addresses = [address for node in agents.values() for address in (node.bootstrap, node.http)]
+
+    def ask(address: str, *command: str) -> Any:
+        capsys.readouterr()
+        code = run([*command, "--bootstrap", address, "--json"])
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        return lasting(json.loads(said.out))
+
+    first, second = addresses[0], addresses[-1]
+    target = "a2" if leaders(shell)[0] == "a1" else "a1"
+    assert ask(first, "partition", "move", "orders", "0", "--to", target)["leader"] == target
+    other = "a2" if target == "a1" else "a1"
+    assert ask(second, "agent", "drain", other)["partitions_left"] == 0
+    assert set(leaders(shell).values()) == {target}
+    for command in (
+        ("agent", "list"),
+        ("partition", "list"),
+        ("partition", "list", "orders"),
+        ("cluster", "verify"),
+        ("cluster", "verify", "--deep"),
+    ):
+        objects = ("--objects", f"file://{shell.objects}") if command[0] == "cluster" else ()
+
+        def is_the_same(command: tuple[str, ...] = command, objects: tuple[str, ...] = objects) -> bool:
+            """Uploads go on meanwhile, and then are done."""
+            stored = lasting(shell.json(*command, *objects))
+            return [ask(address, *command) for address in addresses] == [stored] * len(addresses)
+
+        eventually(is_the_same, f"the same of {command} from everybody", pause=0.2)
+    topics = [ask(address, "topic", "describe", "orders") for address in addresses]
+    assert topics == topics[:1] * len(addresses)
+
+
+def lasting(shown: Any) -> Any:
+    """Without what changes while one looks."""
+    if isinstance(shown, list):
+        return [lasting(each) for each in shown]
+    return {name: value for name, value in shown.items() if name not in ("silent_ms", "lease_left_ms")}
 
 
 @pytest.mark.parametrize("durability", ["wal"])

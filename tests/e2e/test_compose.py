@@ -57,6 +57,7 @@ def interpolated(text: str) -> str:
 
 COMPOSE: dict[str, Any] = yaml.safe_load(interpolated((REPOSITORY / "docker-compose.yml").read_text()))
 SERVICES: dict[str, Any] = COMPOSE["services"]
+OPERATIONS = (REPOSITORY / "docs" / "operations.md").read_text()
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 
 
@@ -332,6 +333,44 @@ def test_a_database_is_healthy_when_it_answers_where_nodes_ask(postgres_server: 
 
     assert outcome(address.port) == 0
     assert outcome(free_port()) != 0
+
+
+def test_the_containers_have_names_of_their_own() -> None:
+    named = {service: SERVICES[service]["container_name"] for service in SERVICES}
+    assert named == {service: f"{COMPOSE['name']}-{service}" for service in SERVICES} | {
+        "streamhouse": "streamhouse-server"
+    }
+
+
+def test_the_command_that_opens_the_database_names_what_the_file_starts() -> None:
+    command = "docker exec -it streamhouse-postgres psql -U streamhouse -d streamhouse_metadata"
+    assert f"$ {command}\n" in OPERATIONS
+    assert f"#   {command}\n" in (REPOSITORY / "docker-compose.yml").read_text()
+    container, _, _, user, _, database = command.split()[3:]
+    service = SERVICES["postgres"]
+    assert service["container_name"] == container
+    assert (service["environment"]["POSTGRES_USER"], service["environment"]["POSTGRES_DB"]) == (user, database)
+    assert f"--dbname={database}" in service["healthcheck"]["test"]
+
+
+def test_the_database_answers_what_the_page_asks_it(world: World, topic: str) -> None:
+    (queries,) = re.findall(r"^```sql\n(.*?)^```", OPERATIONS, re.MULTILINE | re.DOTALL)
+    command = ["psql", "--no-psqlrc", "--csv", "--tuples-only", "--set=ON_ERROR_STOP=1"]
+    asked = [*command, f"--dbname={world.settings['STREAMHOUSE_METADATA']}"]
+    agents, leases, partitions = (
+        subprocess.run([*asked, f"--command={query}"], check=True, capture_output=True, text=True).stdout.splitlines()
+        for query in queries.split(";\n")[:-1]
+    )
+    assert {line.split(",")[0] for line in agents} >= set(AGENTS)
+    led = [line.split(",") for line in leases if line.startswith(f"{TOPIC},")]
+    assert len(led) == PARTITIONS
+    assert all(leader in AGENTS and float(ttl_ms) > 0 and int(epoch) > 0 for _, _, leader, ttl_ms, epoch in led)
+    assert [line.split(",")[1] for line in sorted(partitions) if line.startswith(f"{TOPIC},")] == list("012345")
+
+
+def test_the_file_and_the_page_say_why_the_s3_server_is_not_minio() -> None:
+    for text in ((REPOSITORY / "docker-compose.yml").read_text(), OPERATIONS):
+        assert re.search(r"SeaweedFS\b.*?\bnot MinIO\b.*?\bsource only\b", text, re.DOTALL)
 
 
 def test_the_host_has_the_ports_that_the_architecture_draws() -> None:

@@ -77,6 +77,15 @@ def test_the_example_session_prints_what_the_document_prints(broker: str) -> Non
     assert second == '[0] {"item": "thing"}\n'
 
 
+def test_a_topic_that_was_made_for_a_message_is_said_so(broker: str) -> None:
+    arguments = ("produce", "--topic", "ordrs", "--key", "k", "--message", "x")
+    first, second = run(*arguments, broker=broker), run(*arguments, broker=broker)
+
+    assert first.stderr == "there was no topic 'ordrs': made it\n"
+    assert first.stdout.startswith("Produced to ordrs partition ")
+    assert second.stderr == ""
+
+
 def test_the_flags_of_the_usage_section(broker: str) -> None:
     flags = ["--broker", broker, "--topic", "test"]
     assert output_of("produce", *flags, "--message", "hello world", broker="") == (

@@ -94,6 +94,15 @@ async def test_who_follows_a_topic_reads_the_partitions_that_are_added_from_thei
     assert counts[topic] == 3
 
 
+def test_a_topics_configs_may_have_units(broker: Broker, url: str, protocol: str) -> None:
+    topic = f"units-{protocol}"
+    with Client(url) as client:
+        client.create_topic(topic, config={"retention.ms": "7d", "segment.bytes": "8MiB"})
+
+    stored = broker.node.broker.topics.get(topic).config
+    assert stored == {"retention.ms": "604800000", "segment.bytes": "8388608"}
+
+
 def test_a_topic_that_cannot_grow_says_why(url: str, protocol: str) -> None:
     topic = f"grown-{protocol}"
     with Client(url) as client:

@@ -151,4 +151,12 @@ def _something_of_each(broker: Broker, rest: RestCaller) -> dict[str, object]:
     send(broker, topic, partition=0, count=3)
     broker.flush()
     member = rest.post(f"groups/{group}/members", {"topics": [topic], "reset": "earliest"}, status=201)
-    return {"topic": topic, "partition": 0, "base_offset": 0, "group": group, "member": member["member_id"]}
+    return {
+        "topic": topic,
+        "partition": 0,
+        "base_offset": 0,
+        "group": group,
+        "member": member["member_id"],
+        # Not the broker's own: once that is drained nobody leads what the other operations are about.
+        "agent_id": "nobody",
+    }

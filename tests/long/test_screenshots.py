@@ -1,4 +1,5 @@
-"""The pictures of the console in docs/screenshots: taken here, on a cluster with data; kept if $SCREENSHOTS says where.
+"""The pictures of the console in docs/screenshots: pages at the width of a desk and of a phone, light and dark, taken
+here, on a cluster with data, and kept if $SCREENSHOTS says where.
 
 Without it the pictures are thrown away, and the test is that they can be taken and are those that the docs have."""
 
@@ -6,18 +7,21 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from console_parts.browser import chromium
 from console_parts.shop import ORDERS, Shop, order
-from console_parts.viewer import NARROW, Viewer, viewing
+from console_parts.viewer import NARROW, WIDE, Viewer, viewing
 from node.cluster import Cluster
 from node.wait import eventually
 from rest_parts.caller import RestCaller
@@ -27,8 +31,12 @@ from services.seaweed import SeaweedServer
 REPOSITORY = Path(__file__).parents[2]
 KEPT = REPOSITORY / "docs" / "screenshots"
 TOPICS = {ORDERS: 12, "payments": 6, "shipments": 6, "customers": 4, "clicks": 8, "revenue-per-minute": 2}
-POINTS_OF_A_CHART = 8
-MOST_BYTES = 250_000
+GROUP = "billing"
+FOUND = urlencode({"where": "value.amount > 50 and value.paid", "columns": "value.order, value.amount, headers.source"})
+POINTS_OF_A_CHART = 4
+MOST_BYTES = 200_000
+Colours = Literal["light", "dark"]
+LOOKS: tuple[tuple[int, Colours], ...] = ((WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark"))
 
 
 @pytest.fixture(autouse=True)
@@ -91,10 +99,11 @@ def test_the_pictures_of_the_docs_can_be_taken(browser: Browser, shop: Shop, tmp
     directory = REPOSITORY / wanted if wanted else tmp_path
     directory.mkdir(parents=True, exist_ok=True)
     with busy(shop):
-        member = shop.read_with("billing", ORDERS, 200, client_id="billing-1")
-        take_wide(browser, shop, directory)
-        take_dark(browser, shop, directory)
-        take_narrow(browser, shop, directory)
+        member = shop.read_with(GROUP, ORDERS, 200, client_id="billing-1")
+        eventually(lambda: measured(shop) >= POINTS_OF_A_CHART, "lines for the charts", pause=1)
+        for width, colours in LOOKS:
+            with viewing(browser, shop.http, width=width, colours=colours) as viewer:
+                take_all(viewer, shop, directory, f"{width}-{colours}")
         shop.rest.delete(member)
 
     taken = {picture.name: picture.stat().st_size for picture in directory.glob("*.png")}
@@ -102,27 +111,51 @@ def test_the_pictures_of_the_docs_can_be_taken(browser: Browser, shop: Shop, tmp
     assert taken.keys() == {picture.name for picture in KEPT.glob("*.png")}, "make screenshots takes them anew"
 
 
-def take_wide(browser: Browser, shop: Shop, directory: Path) -> None:
-    with viewing(browser, shop.http) as viewer:
-        viewer.go("#/")
-        wait_for_chart(viewer, "/overview")
-        take(viewer, directory, "overview")
-        viewer.go("#/topics")
-        expect(viewer.row("Topics", ORDERS)).to_be_visible()
-        take(viewer, directory, "topics")
-        viewer.go(f"#/topics/{ORDERS}/messages")
-        viewer.table("Messages").locator("tbody tr[data-index]").first.click()
-        expect(viewer.dialog.get_by_role("region", name="Headers")).to_be_visible()
-        take(viewer, directory, "message")
-        viewer.go("#/groups/billing")
-        expect(viewer.table("members").locator("tbody tr")).to_have_count(1)
-        wait_for_chart(viewer, "/groups/billing")
-        take(viewer, directory, "group")
-        viewer.go(f"#/storage/{ORDERS}/{partition_in_segments(shop)}")
-        viewer.table("segments").locator("tbody tr").first.click()
-        expect(viewer.page.get_by_role("region", name="Opened segment")).to_be_visible()
-        viewer.script("scrollTo(0, 0)")
-        take(viewer, directory, "storage")
+def measured(shop: Shop) -> int:
+    """How often the node has seen how fast records come in."""
+    return sum(value is not None for value in shop.rest.get("metrics/history")["series"]["records_in"])
+
+
+def take_all(viewer: Viewer, shop: Shop, directory: Path, look: str) -> None:
+    def take(name: str) -> None:
+        viewer.page.screenshot(path=directory / f"{name}-{look}.png", animations="disabled")
+
+    viewer.go("#/")
+    expect(viewer.page.locator("path.line-0").first).to_be_visible()
+    expect(viewer.figure("Agents")).to_contain_text("3 of 3")
+    expect(viewer.figure("Records in")).to_contain_text(re.compile("[1-9].* /s"))
+    take("overview")
+    viewer.go("#/topics")
+    records = viewer.row("Topics", ORDERS).get_by_role("gridcell").nth(2)
+    expect(records).to_have_text(re.compile("[1-9]"))
+    take("topics")
+    viewer.go(f"#/topics/{ORDERS}")
+    viewer.page.get_by_role("tab", name="Consumers").click()
+    viewer.row("Consumers", GROUP).get_by_role("gridcell").nth(2).click()
+    expect(viewer.table(f"Partitions read by {GROUP}").locator("tbody tr[data-index]").first).to_be_visible()
+    take("consumers")
+    viewer.go(f"#/topics/{ORDERS}/messages?{FOUND}")
+    messages = viewer.table("Messages").locator("tbody tr[data-index]")
+    expect(messages.first).to_be_visible()
+    take("messages")
+    viewer.go(f"#/topics/{ORDERS}/messages")
+    expect(viewer.table("Messages").get_by_role("columnheader").last).to_have_text("Value")
+    messages.first.click()
+    expect(viewer.dialog.get_by_role("region", name="Headers")).to_be_visible()
+    take("message")
+    viewer.press("Escape")
+    viewer.go(f"#/groups/{GROUP}")
+    expect(viewer.table("members").locator("tbody tr")).to_have_count(1)
+    wait_for_chart(viewer, f"/groups/{GROUP}")
+    take("group")
+    viewer.go("#/cluster")
+    expect(viewer.row("agents", "a3")).to_contain_text("live")
+    take("cluster")
+    viewer.go(f"#/storage/{ORDERS}/{partition_in_segments(shop)}")
+    viewer.table("segments").locator("tbody tr").first.click()
+    expect(viewer.page.get_by_role("region", name="Opened segment")).to_be_visible()
+    viewer.script("scrollTo(0, 0)")
+    take("storage")
 
 
 def partition_in_segments(shop: Shop) -> int:
@@ -135,20 +168,6 @@ def partition_in_segments(shop: Shop) -> int:
     return eventually(stored, "orders in segments", pause=0.5)[0]
 
 
-def take_dark(browser: Browser, shop: Shop, directory: Path) -> None:
-    with viewing(browser, shop.http, colours="dark") as viewer:
-        viewer.go("#/cluster")
-        expect(viewer.row("agents", "a3")).to_contain_text("live")
-        take(viewer, directory, "cluster")
-
-
-def take_narrow(browser: Browser, shop: Shop, directory: Path) -> None:
-    with viewing(browser, shop.http, width=NARROW) as viewer:
-        viewer.go("#/topics")
-        expect(viewer.row("Topics", ORDERS)).to_be_visible()
-        take(viewer, directory, "phone")
-
-
 def wait_for_chart(viewer: Viewer, asked: str) -> None:
     """Until there is a line to see, which takes a few answers of the node."""
     answers: list[str] = []
@@ -159,7 +178,3 @@ def wait_for_chart(viewer: Viewer, asked: str) -> None:
         return sum(url.endswith(asked) for url in answers) >= POINTS_OF_A_CHART
 
     eventually(has_line, "the line of a chart")
-
-
-def take(viewer: Viewer, directory: Path, name: str) -> None:
-    viewer.page.screenshot(path=directory / f"{name}.png", animations="disabled")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from log_parts.engines import AGENT, Running, bench
-from streamhouse.broker.activity import Activity
+from streamhouse.broker.activity import Activity, node_wal
 from streamhouse.broker.broker import Broker, Identity
 from streamhouse.broker.local_peer import LocalPeer
 from streamhouse.broker.measures import door_measures
@@ -46,6 +46,7 @@ class StoringNode:
             flush=self.running.engine.uploader.flush,
             nudge_transfers=self._nudged,
             work=Activity(broker, door_measures()).now,
+            wal=lambda: node_wal(broker),
         )
 
     def _nudged(self) -> None:

@@ -10,7 +10,19 @@ from typing import Any
 from uuid import UUID
 
 from streamhouse.client.internal import PeerClient
-from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, NodeWork, Peer, Produced
+from streamhouse.client.peer import (
+    ANY_EPOCH,
+    Fetched,
+    FoundOffset,
+    NewSegment,
+    NodeWal,
+    NodeWork,
+    Peer,
+    Produced,
+    WalFile,
+    WalObject,
+    WalOnDisk,
+)
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.settings import Settings
@@ -51,6 +63,21 @@ WORK = NodeWork(
     buffered_bytes=5,
     buffer_limit_bytes=6,
     ends={PARTITION: 7},
+    wal_problem="No space left on device",
+    oldest_upload_ms=8,
+)
+WAL = NodeWal(
+    disk=WalOnDisk(
+        files=[WalFile(name="1.wal", size_bytes=2**40, is_current=True, owner_count=3)],
+        unsynced_batches=1,
+        unsynced_bytes=2,
+        problem="No space left on device",
+    ),
+    gathered_batches=3,
+    gathered_bytes=4,
+    in_flight=[WalObject(key="", size_bytes=5, partition_count=6, is_stored=False)],
+    uncovered_records=7,
+    uncovered_bytes=8,
 )
 
 
@@ -112,6 +139,10 @@ class ScriptedPeer:
     async def work(self, *, timeout_ms: int) -> NodeWork:
         await self._asked("work", timeout_ms=timeout_ms)
         return WORK
+
+    async def wal(self, *, timeout_ms: int) -> NodeWal:
+        await self._asked("wal", timeout_ms=timeout_ms)
+        return WAL
 
     async def close(self) -> None:
         await self._asked("close")

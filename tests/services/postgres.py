@@ -58,8 +58,8 @@ class PostgresServer:
 class OwnPostgresServer(PostgresServer):
     """Keeps its data and its port across `stop` and `start`."""
 
-    def __init__(self, directory: Path) -> None:
-        self.port = free_port()
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
         super().__init__(f"postgresql://{_USER}:{PASSWORD}@127.0.0.1:{self.port}/postgres")
         self._directory = directory
         self._binaries = _find_binaries()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
 
 def run_it(spark: SparkSession, settings: Settings, *, dry_run: bool = False, accept_gaps: bool = False) -> int:
     return run_rebuild(
-        spark, settings, wal_agent=None, accept_gaps=accept_gaps, dry_run=dry_run, as_json=True, bars=no_bars
+        settings,
+        lambda: nullcontext(spark),
+        wal_agent=None,
+        accept_gaps=accept_gaps,
+        dry_run=dry_run,
+        as_json=True,
+        bars=no_bars,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,9 @@ from spark_parts.nodes import SparkNode, on_services
 from spark_parts.rows import produce
 from streamhouse.cli.maintain_report import print_verification
 from streamhouse.format.object_keys import parse_segment_key, segment_key
+from streamhouse.model.errors import StorageUnavailable
 from streamhouse.runtime.entropy import new_uuid
+from streamhouse.spark.jobs.compact import Compaction, compact
 from streamhouse.spark.jobs.verify import Report, Verification, survey, verify
 
 if TYPE_CHECKING:
@@ -103,3 +106,15 @@ def test_a_damaged_wal_object_is_found(spark: SparkSession, node: SparkNode) -> 
     assert [finding.message for finding in report.violations if key in finding.subject] == [
         "the object does not start like a WAL object of this version"
     ]
+
+
+def test_workers_whose_keys_are_refused_say_so_in_our_words(spark: SparkSession, node: SparkNode) -> None:
+    topic = create_topic(node, cleanup_policy="compact")
+    segments_with(node, topic, 1)
+    connection = connection_to(node)
+    wrong = replace(connection, s3=replace(connection.s3, secret_access_key="hunter2"))
+
+    with pytest.raises(StorageUnavailable, match=r"^S3 refuses these keys: the secret does not belong") as caught:
+        compact(spark, Compaction(connection=wrong, topics=[topic], dry_run=True))
+
+    assert "hunter2" not in str(caught.value)

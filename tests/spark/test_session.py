@@ -88,7 +88,23 @@ def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_without_pyspark_the_error_says_what_to_install() -> None:
     done = run_python(f"import sys; sys.modules['pyspark.errors'] = None; {OPEN_ONE}")
 
-    assert "PySpark is not installed (pip install 'streamhouse[spark]')" in done.stderr
+    assert "PySpark is not installed (in a checkout of StreamHouse: pip install '.[spark]')" in done.stderr
+
+
+def test_a_connect_server_is_no_master_and_java_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidConfig, match="Spark Connect server") as caught:
+        open_session("remote", master="sc://spark.example.com:15002")
+    assert "SparkSession.builder.remote('sc://spark.example.com:15002').getOrCreate()" in str(caught.value)
+    assert "Java" not in str(caught.value)
+
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere:15002")
+    with pytest.raises(InvalidConfig, match="'sc://elsewhere:15002' is a Spark Connect server"):
+        open_session("remote")
+
+
+def test_a_master_that_spark_does_not_know_is_named_before_java_is_started() -> None:
+    with pytest.raises(InvalidConfig, match=r"there is no master 'mesos://host:5050' \(it is local\[\*\]"):
+        open_session("elsewhere", master="mesos://host:5050")
 
 
 HELD_DRIVER = """

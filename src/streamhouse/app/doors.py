@@ -84,6 +84,15 @@ class Doors:
         if self.grpc is not None:
             self.grpc.nudge(agent)
 
+    def told_http(self, host: str) -> str:
+        """Where commands are told to call the HTTP port, on a node that clients know by this name; "" if it is not
+        open."""
+        if self.http is None:
+            return ""
+        from streamhouse.server.http.port import advertised_http
+
+        return advertised_http(self._settings, host, self.http.port)
+
     @property
     def addresses(self) -> dict[str, str]:
         doors = {"http": self.http, "grpc": self.grpc, "flume": self.flume}

@@ -23,11 +23,12 @@ from streamhouse.app.options import (
     s3_options,
 )
 from streamhouse.app.storage_watch import StorageWatch
-from streamhouse.broker.activity import Activity
+from streamhouse.broker.activity import Activity, node_wal
 from streamhouse.broker.broker import NOT_A_NODE, Broker, Identity
 from streamhouse.broker.cluster_work import ClusterWork
 from streamhouse.broker.dynamic_configs import DynamicConfigs
 from streamhouse.broker.forwarding import Forwarder
+from streamhouse.broker.led_durability import LedDurability
 from streamhouse.broker.local_peer import LocalPeer
 from streamhouse.broker.measures import door_measures
 from streamhouse.broker.nodes import Nodes
@@ -35,9 +36,10 @@ from streamhouse.broker.planning import Planner
 from streamhouse.broker.records import RecordDoor
 from streamhouse.broker.topic_descriptors import TopicDescriptors
 from streamhouse.broker.topics import Topics
-from streamhouse.client.address import parse_bootstrap
+from streamhouse.client.address import Address, parse_bootstrap
 from streamhouse.client.peer import Peers, RemotePeer
 from streamhouse.cluster.assigner import Assigner
+from streamhouse.cluster.first_leaders import FirstLeaders
 from streamhouse.cluster.membership import Membership
 from streamhouse.cluster.store_watch import StorePatience, StoreWatch
 from streamhouse.cluster.view import ClusterView
@@ -181,18 +183,6 @@ class Node:
             group_settings=group_defaults(settings),
             changed=self._apply_defaults,
         )
-        self._topics = Topics(
-            store=metadata,
-            engine=self.engine,
-            node_defaults=self._configs.topic_defaults(),
-            default_partitions=settings.default_partitions,
-            changed=self._groups.topics_changed,
-            place=self._place_topics,
-            descriptors=self._descriptors,
-            least_segment_bytes=self._least_segment_bytes,
-            clock=self._clock,
-            auto_create_delay_ms=settings.auto_create_delay,
-        )
         self._view = ClusterView(
             metadata,
             self._clock,
@@ -200,9 +190,29 @@ class Node:
             liveness_ms=settings.liveness,
             lease_ttl_ms=settings.lease_ttl,
         )
+        self._topics = Topics(
+            store=metadata,
+            engine=self.engine,
+            node_defaults=self._configs.topic_defaults(),
+            default_partitions=settings.default_partitions,
+            changed=self._groups.topics_changed,
+            place=self._place_topics,
+            led=FirstLeaders(self._view, self._clock).wait,
+            durability=LedDurability(self._view).of,
+            descriptors=self._descriptors,
+            least_segment_bytes=self._least_segment_bytes,
+            clock=self._clock,
+            auto_create_delay_ms=settings.auto_create_delay,
+        )
         self.broker = Broker(
             settings=settings,
-            identity=Identity(cluster_id=await metadata.cluster_id(), node_id=NOT_A_NODE, agent_id=agent_id),
+            identity=Identity(
+                cluster_id=await metadata.cluster_id(),
+                node_id=NOT_A_NODE,
+                agent_id=agent_id,
+                kafka_address=str(Address(*port.endpoint)),
+                http_address=self.doors.told_http(port.endpoint.host),
+            ),
             clock=self._clock,
             metadata=metadata,
             engine=self.engine,
@@ -230,6 +240,7 @@ class Node:
             membership=self._membership,
             view=self._view,
             transfers=metadata,
+            placements=metadata,
             topics=self._topics,
             partitions=self.engine,
             shards=self._groups,
@@ -274,9 +285,16 @@ class Node:
             metadata=metadata,
             kafka=kafka,
             measures=self._measures(),
-            work=ClusterWork(self.broker.identity.agent_id, self._activity.now, self._peers, self.broker.nodes),
+            work=self._cluster_work(),
             pipelines=Registry(state_directory(os.environ)).records,
         )
+
+    def _cluster_work(self) -> ClusterWork:
+        work = ClusterWork(
+            self.broker.identity.agent_id, self._activity.now, partial(node_wal, self.broker), self._peers, self._clock
+        )
+        self._stack.push_async_callback(work.close)
+        return work
 
     def _measures(self) -> NodeMeasures:
         return NodeMeasures(
@@ -297,6 +315,7 @@ class Node:
             flush=self.engine.uploader.flush,
             nudge_transfers=self._look_again,
             work=self._activity.now,
+            wal=partial(node_wal, self.broker),
         )
         self._stack.push_async_callback(self._peers.close)
         self.forwarder = Forwarder(
@@ -339,13 +358,14 @@ class Node:
     def _agent_info(self, agent_id: str, port: KafkaPort) -> AgentInfo:
         settings = self.settings
         grpc = self.doors.grpc
-        address = f"{port.endpoint.host}:{grpc.port}" if grpc is not None and is_shared(settings) else ""
+        address = str(Address(port.endpoint.host, grpc.port)) if grpc is not None and is_shared(settings) else ""
         return AgentInfo(
             agent_id=agent_id,
             address=address,
-            kafka_address=f"{port.endpoint.host}:{port.endpoint.port}",
+            kafka_address=str(Address(*port.endpoint)),
             zone=settings.zone,
             agent_group=settings.agent_group,
+            durability=self._configs.topic_defaults()["streamhouse.durability"],
         )
 
     async def _join_cluster(self, metadata: MetadataStore) -> None:
@@ -416,7 +436,11 @@ class Node:
             self._assigner.wake()
 
     def _apply_defaults(self) -> None:
-        self._topics.set_defaults(self._configs.topic_defaults())
+        defaults = self._configs.topic_defaults()
+        self._topics.set_defaults(defaults)
+        if self._membership is not None:
+            self._membership.info = replace(self._membership.info, durability=defaults["streamhouse.durability"])
+            self._assigner.wake()
 
     def _look_again(self) -> None:
         self._assigner.wake()

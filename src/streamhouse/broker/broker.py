@@ -31,11 +31,13 @@ NOT_A_NODE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who this node is to its clients."""
+    """Who this node is to its clients, and where they are told to call it: "" for a door that is not open."""
 
     cluster_id: str
     node_id: int
     agent_id: str
+    kafka_address: str = ""
+    http_address: str = ""
 
 
 class Broker:
@@ -82,6 +84,17 @@ class Broker:
         """Of the WAL on this node's own disk, if it has one, and of that in the object store."""
         wals = self._engine.wals
         return wals.local.state() if isinstance(wals.local, LocalWal) else None, wals.object.state()
+
+    @property
+    def oldest_upload_ms(self) -> int:
+        """For how long the segment has been on its way to the object store that is the oldest of those."""
+        return self._engine.uploader.oldest_ms
+
+    @property
+    def syncs(self) -> tuple[int, int]:
+        """How often something appended became durable in either WAL."""
+        wals = self._engine.wals
+        return sum(wals.local.measures.seconds.counts), sum(wals.object.measures.seconds.counts)
 
     def produce(
         self,

@@ -10,7 +10,17 @@ from uuid import UUID
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.fetch import PartitionRead
 from streamhouse.broker.produce import produce
-from streamhouse.client.peer import ANY_EPOCH, EARLIEST, LATEST, Fetched, FoundOffset, NewSegment, NodeWork, Produced
+from streamhouse.client.peer import (
+    ANY_EPOCH,
+    EARLIEST,
+    LATEST,
+    Fetched,
+    FoundOffset,
+    NewSegment,
+    NodeWal,
+    NodeWork,
+    Produced,
+)
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.model.buffer import Buffer
@@ -30,13 +40,15 @@ class LocalPeer:
         flush: Callable[[PartitionLeader], Awaitable[None]],
         nudge_transfers: Callable[[], None],
         work: Callable[[], NodeWork],
+        wal: Callable[[], NodeWal],
     ) -> None:
         """`flush` uploads what a leader has; `nudge_transfers` wakes whoever looks at them; `work` tells what this node
-        does."""
+        does, `wal` what its write-ahead logs hold."""
         self._broker = broker
         self._flush = flush
         self._nudge_transfers = nudge_transfers
         self._work = work
+        self._wal = wal
 
     async def produce(
         self,
@@ -149,6 +161,9 @@ class LocalPeer:
 
     async def work(self, *, timeout_ms: int) -> NodeWork:
         return self._work()
+
+    async def wal(self, *, timeout_ms: int) -> NodeWal:
+        return self._wal()
 
     def _leader(self, partition: TopicPartition) -> PartitionLeader:
         """The caller knows the partition from the metadata store. If this node has not heard of it yet, then all that

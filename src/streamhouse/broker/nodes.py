@@ -90,4 +90,5 @@ class Nodes:
 
 def _node(agent: AgentRow) -> Node:
     host, _, port = agent.info.kafka_address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
     return Node(agent.node_id, host, int(port), agent.info.zone)

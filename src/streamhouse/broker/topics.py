@@ -15,7 +15,7 @@ from streamhouse.log.engine import LogEngine
 from streamhouse.log.leader import PartitionLeader
 from streamhouse.metadata.store import TopicStore
 from streamhouse.model.errors import AlreadyExists, InvalidName, InvalidPartitions, NotFound, NotLeader, PolicyViolation
-from streamhouse.model.names import check_topic_name, collision_key, name_collides
+from streamhouse.model.names import TopicPartition, check_topic_name, collision_key, name_collides
 from streamhouse.model.topic import (
     LEAST_SEGMENT_BYTES,
     MAX_PARTITIONS,
@@ -30,6 +30,10 @@ from streamhouse.model.topic import (
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.entropy import new_uuid
 
+LONGEST_WAIT_MS = 5_000
+"""For leaders of new partitions: other agents take up what is theirs within some rounds. Where that takes longer,
+whoever made them is answered, and clients ask again."""
+
 
 class Topics:
     def __init__(
@@ -41,19 +45,24 @@ class Topics:
         default_partitions: int,
         changed: Callable[[], None] = lambda: None,
         place: Callable[[], Awaitable[None]],
+        led: Callable[[Sequence[TopicPartition], str, int], Awaitable[None]] | None = None,
+        durability: Callable[[Topic, Mapping[str, str]], str] | None = None,
         descriptors: Descriptors | None = None,
         least_segment_bytes: int = LEAST_SEGMENT_BYTES,
         clock: Clock | None = None,
         auto_create_delay_ms: int = 0,
     ) -> None:
         """`changed` is called when a topic has come, gone or grown; `place` finds leaders for new partitions, as far as
-        that is possible now."""
+        that is possible now; `led` waits until other agents, of that group, lead what falls to them, or so many
+        milliseconds are over. `durability`: that of a topic with such a config where it is led."""
         self._store = store
         self._engine = engine
         self._node_defaults = node_defaults
         self._default_partitions = default_partitions
         self._changed = changed
         self._place = place
+        self._led = led
+        self._durability = durability
         self._descriptors = descriptors or NoDescriptors()
         self._least_segment_bytes = least_segment_bytes
         self._clock = clock or SystemClock()
@@ -125,6 +134,13 @@ class Topics:
         """Every config, with the node's defaults where the topic has none of its own."""
         return effective_config(topic.config, self._node_defaults)
 
+    def told_config_of(self, topic: Topic) -> dict[str, str]:
+        """The same as it is told to clients: with the durability of the agents that lead it, which may not be this."""
+        config = self.config_of(topic)
+        if self._durability is not None:
+            config["streamhouse.durability"] = self._durability(topic, config)
+        return config
+
     def log_config_of(self, topic: Topic) -> LogConfig:
         """What its log goes by now, though the topic may be given as it was a while ago."""
         return parse_log_config(self.config_of(self._by_id.get(topic.topic_id, topic)))
@@ -145,9 +161,16 @@ class Topics:
             self._engine.reconfigure(topic)
 
     async def create(
-        self, name: str, partition_count: int | None, config: Mapping[str, str | None], *, validate_only: bool = False
+        self,
+        name: str,
+        partition_count: int | None,
+        config: Mapping[str, str | None],
+        *,
+        validate_only: bool = False,
+        wait_ms: int = 0,
     ) -> Topic:
-        """Create a topic, and lead it if that is possible now; None asks for the default number of partitions."""
+        """Create a topic, and lead it if that is possible now; None asks for the default number of partitions. For up
+        to `wait_ms` it waits until others lead what falls to them."""
         await self.check_is_new(name)
         count = self._default_partitions if partition_count is None else partition_count
         check_partition_count(count)
@@ -169,7 +192,16 @@ class Topics:
             self._remember(topic)
             self._changed()
         await asyncio.gather(self._place(), self._descriptors.created(topic))
+        await self._await_leaders(topic, range(count), wait_ms)
         return topic
+
+    async def _await_leaders(self, topic: Topic, numbers: range, wait_ms: int) -> None:
+        if self._led is None or wait_ms <= 0:
+            return
+        leaders = self.leaders_of(topic)
+        elsewhere = [TopicPartition(topic.topic_id, number) for number in numbers if leaders[number] is None]
+        if elsewhere:
+            await self._led(elsewhere, self.config_of(topic)["streamhouse.agent.group"], min(wait_ms, LONGEST_WAIT_MS))
 
     async def check_is_new(self, name: str) -> None:
         """That it is a name and nobody's. What is known here another node may have deleted a moment ago, so the store
@@ -265,8 +297,8 @@ class Topics:
         least = min(self._least_segment_bytes, int(effective_config({}, self._node_defaults)["segment.bytes"]))
         return check_config(config, stored, least_segment_bytes=least, node_defaults=self._node_defaults)
 
-    async def grow(self, topic: Topic, partition_count: int, *, validate_only: bool = False) -> Topic:
-        """Add partitions behind those that there are, and lead them if that is possible now.
+    async def grow(self, topic: Topic, partition_count: int, *, validate_only: bool = False, wait_ms: int = 0) -> Topic:
+        """Add partitions behind those that there are, and lead them if that is possible now, or wait as `create` does.
 
         Where another has changed the topic meanwhile, what it is now is judged again."""
         async with self._changes:
@@ -279,6 +311,7 @@ class Topics:
                 current = await self._store.grow_topic(current, partition_count)
                 self._learn(current)
         await asyncio.gather(self._place(), self._descriptors.settled(current))
+        await self._await_leaders(current, range(topic.partition_count, partition_count), wait_ms)
         return current
 
     def _check_growth(self, topic: Topic, partition_count: int) -> None:

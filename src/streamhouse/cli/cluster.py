@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.console import count_of, print_json, print_line, progress_bar
+from streamhouse.cli.console import count_of, print_json, print_line, print_note
 from streamhouse.cli.options import json_option, run_async
-from streamhouse.cli.settings_options import effective_settings, settings_options
+from streamhouse.cli.where import place_of, place_options
 
 if TYPE_CHECKING:
-    from streamhouse.log.verify_report import Finding, Report
+    from streamhouse.cli.verification import Verified
 
 
 @click.group(short_help="Check a whole cluster.")
@@ -20,14 +20,15 @@ def cluster() -> None:
 
     \b
     Examples:
-      streamhouse cluster verify --metadata postgresql://user@host/db --objects s3://bucket/prefix
+      streamhouse cluster verify
+      streamhouse cluster verify --bootstrap a1.example.com:9092 --deep
     """
 
 
 @cluster.command(short_help="Check that no log has a gap and every object is there.")
 @click.option("--deep", is_flag=True, help="Read every object and check its content, too.")
 @json_option
-@settings_options(
+@place_options(
     "data_dir",
     "metadata",
     "objects",
@@ -39,70 +40,68 @@ def cluster() -> None:
     "s3_path_style",
     "garbage_grace",
 )
-def verify(deep: bool, as_json: bool, config_file: str | None, **given: str | bool | None) -> int:
+def verify(
+    deep: bool, as_json: bool, bootstrap: str | None, config_file: str | None, **given: str | bool | None
+) -> int:
     """Check metadata store and object store against each other; exit code 1 if something is wrong.
 
     The log of every partition must be without gaps, overlaps and epochs that go back (I3); every segment and every WAL
     object must be there with the right size, with --deep also with the right content (I7). An object that nothing
     refers to is only noted, once it is older than the garbage grace. Agents may go on working meanwhile.
 
+    A node does it, one at a time, with its own access to both stores. Who has that too, or has no node, gives
+    --metadata and --objects, and it is done here.
+
     \b
     Examples:
       streamhouse cluster verify
+      streamhouse cluster verify --bootstrap a1.example.com:9092 --deep
       streamhouse cluster verify --metadata postgresql://user@host/db --objects s3://bucket/prefix --deep
       streamhouse cluster verify --config streamhouse.toml --json
     """
-    from streamhouse.cli.metadata_store import opened_metadata
-    from streamhouse.cli.object_store import opened_objects
-    from streamhouse.log.verify import Verification
-    from streamhouse.runtime.clock import SystemClock
+    from streamhouse.cli.verification import verify_here, verify_through
 
-    settings = effective_settings(config_file, given).settings
-
-    async def work() -> Report:
-        async with opened_metadata(settings) as metadata, opened_objects(settings) as objects:
-            placements = await metadata.list_placements()
-            offsets = sum(placement.durable_end - placement.log_start_offset for placement in placements)
-            with progress_bar("checking offsets", offsets) as bar:
-                verification = Verification(
-                    metadata=metadata,
-                    objects=objects,
-                    oldest_upload_ms=SystemClock().now_ms() - settings.garbage_grace,
-                    deep=deep,
-                    checked=bar.advance,
-                )
-                return await verification.run(placements)
-
-    report = run_async(work())
-    if as_json:
-        print_json(_report_as_json(report))
+    place = place_of(bootstrap, config_file, given)
+    if place.endpoint:
+        is_given = given["garbage_grace"] is not None
+        verified = verify_through(place.endpoint, deep, place.settings.garbage_grace if is_given else None)
     else:
-        _print_report(report)
-    return 1 if report.violations else 0
+        verified = run_async(verify_here(place.settings, deep))
+    if as_json:
+        print_json(_as_json(verified))
+    else:
+        _print(verified)
+    return 1 if verified.report.violations else 0
 
 
-def _print_report(report: Report) -> None:
-    for finding in report.findings:
-        print_line(f"{finding.severity.value} {finding.invariant.value} {finding.subject}: {finding.message}")
+def _print(verified: Verified) -> None:
+    report, findings = verified
+    for finding in findings:
+        print_line(f"{finding.severity} {finding.invariant} {finding.subject}: {finding.message}")
+    left_out = report.violations + report.notes - len(findings)
+    if left_out:
+        print_note(f"{count_of(left_out, 'finding')} more are counted and not shown")
     checked = (
         f"{count_of(report.partitions, 'partition')}, {count_of(report.segments, 'segment')},"
         f" {count_of(report.wal_objects, 'WAL object')}"
     )
     read = f", {report.bytes_read:,} bytes read" if report.bytes_read else ""
-    found = f"{count_of(len(report.violations), 'violation')}, {count_of(len(report.notes), 'note')}"
+    found = f"{count_of(report.violations, 'violation')}, {count_of(report.notes, 'note')}"
     print_line(f"checked {checked}{read}: {found}")
 
 
-def _report_as_json(report: Report) -> dict[str, object]:
+def _as_json(verified: Verified) -> dict[str, object]:
+    report, findings = verified
+    by_severity: dict[str, list[dict[str, str]]] = {"violation": [], "note": []}
+    for finding in findings:
+        by_severity[finding.severity].append(
+            {"invariant": finding.invariant, "subject": finding.subject, "message": finding.message}
+        )
     return {
         "partitions": report.partitions,
         "segments": report.segments,
         "wal_objects": report.wal_objects,
         "bytes_read": report.bytes_read,
-        "violations": [_finding_as_json(finding) for finding in report.violations],
-        "notes": [_finding_as_json(finding) for finding in report.notes],
+        "violations": by_severity["violation"],
+        "notes": by_severity["note"],
     }
-
-
-def _finding_as_json(finding: Finding) -> dict[str, object]:
-    return {"invariant": finding.invariant.value, "subject": finding.subject, "message": finding.message}

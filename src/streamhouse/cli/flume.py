@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from streamhouse.cli.console import announce, print_line
-from streamhouse.cli.options import run_async
+from streamhouse.cli.console import announce, print_line, print_note
+from streamhouse.cli.options import as_addresses, run_async
+from streamhouse.model.errors import NotFound, StreamHouseError
 
 DEFAULT_PORT = 9092
 """That of Flume's document. The Flume port of `streamhouse serve`, which has a Kafka port there, is 9094."""
@@ -21,6 +22,7 @@ def _broker_option(command: click.decorators.FC) -> click.decorators.FC:
         envvar="STREAMHOUSE_FLUME_BROKER",
         default=f"localhost:{DEFAULT_PORT}",
         show_default=True,
+        callback=as_addresses,
         metavar="HOST:PORT",
         help="Flume port to connect to.  [STREAMHOUSE_FLUME_BROKER]",
     )(command)
@@ -91,9 +93,26 @@ def produce(broker: str, topic: str, message: str, key: str | None, partition: i
 async def _produce(broker: str, topic: str, payload: bytes, key: bytes | None, partition: int | None) -> None:
     from streamhouse.client.flume.producer import AsyncProducer
 
+    is_there = await _is_there(broker, topic)
     async with AsyncProducer(broker) as producer:
         placed = await (await producer.send(topic, payload, key=key, partition=partition))
+    if not is_there:
+        print_note(f"there was no topic {topic!r}: made it")
     print_line(f"Produced to {topic} partition {placed.partition} at offset {placed.offset}")
+
+
+async def _is_there(broker: str, topic: str) -> bool:
+    """A write makes the topic and does not tell; a fetch tells, and makes none."""
+    from streamhouse.client.flume.consumer import AsyncConsumer
+
+    async with AsyncConsumer(broker, topic) as consumer:
+        try:
+            await consumer.fetch(1)
+        except NotFound:
+            return False
+        except StreamHouseError:
+            return True  # whatever is the matter, the write will say it
+    return True
 
 
 @flume.command()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamhouse.cli.completing import complete_groups, complete_topics
 from streamhouse.cli.console import print_json, print_line, print_table
 from streamhouse.cli.group_report import (
     group_as_json,
@@ -74,7 +75,7 @@ def list_groups(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool, 
 
 
 @group.command(short_help="Show a group's state, members and lag.")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
 @json_option
 @bootstrap_option
 def describe(name: str, as_json: bool, bootstrap: str) -> None:
@@ -102,8 +103,15 @@ def describe(name: str, as_json: bool, bootstrap: str) -> None:
 
 
 @group.command(short_help="Move a group to other offsets.")
-@click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Topic to move in; may be repeated.")
+@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    shell_complete=complete_topics,
+    help="Topic to move in; may be repeated.",
+)
 @click.option("--all-topics", is_flag=True, help="Every topic that the group has committed offsets of.")
 @click.option("--to-earliest", is_flag=True, help="To the first record held.")
 @click.option("--to-latest", is_flag=True, help="To the end: only new records.")
@@ -158,7 +166,7 @@ def reset(
 
 
 @group.command(short_help="Delete a group and its offsets.")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @bootstrap_option

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import sys
 import traceback
 
 import click
 
 from streamhouse import __version__
+from streamhouse.cli.completing import COMPLETE_VARIABLE, answer_shell
 from streamhouse.cli.console import print_error
 from streamhouse.model.errors import StreamHouseError
 
@@ -18,6 +20,9 @@ EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 128 + 2
 EXIT_BROKEN_PIPE = 128 + 13
+
+# Click's words for it; some of its versions add a suggestion to them, which knows nothing of what is loaded lazily.
+_UNKNOWN_COMMAND = re.compile(r"No such command '(.*)'\.", re.DOTALL)
 
 # A command's module is imported only when it runs or is listed: `--help` must not wait for a broker's imports.
 _COMMANDS = {
@@ -36,6 +41,7 @@ _COMMANDS = {
     "pipeline": "streamhouse.cli.pipeline",
     "maintain": "streamhouse.cli.maintain",
     "bench": "streamhouse.cli.bench",
+    "completion": "streamhouse.cli.completion",
 }
 
 
@@ -72,6 +78,8 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """The console script."""
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        os._exit(answer_shell(cli, instruction))
     exit_code = run(sys.argv[1:])
     logging.shutdown()
     sys.stdout.flush()
@@ -119,11 +127,24 @@ def _usage_failure(problem: click.ClickException) -> int:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
         print(problem.format_message())
         return EXIT_USAGE
-    hint = ""
-    if isinstance(problem, click.UsageError) and problem.ctx is not None:
-        hint = f" (see `{problem.ctx.command_path} --help`)"
-    print_error(problem.format_message() + hint)
+    unknown = _UNKNOWN_COMMAND.fullmatch(problem.message)
+    said = f"there is no command {unknown[1]!r}" if unknown else problem.format_message()
+    hints = _usage_hints(problem)
+    print_error(f"{said} ({'; '.join(hints)})" if hints else said)
     return EXIT_USAGE if isinstance(problem, click.UsageError) else EXIT_FAILURE
+
+
+def _usage_hints(problem: click.ClickException) -> list[str]:
+    if not isinstance(problem, click.UsageError) or problem.ctx is None:
+        return []
+    path, hints = problem.ctx.command_path, []
+    if (unknown := _UNKNOWN_COMMAND.fullmatch(problem.message)) and isinstance(problem.ctx.command, click.Group):
+        from streamhouse.cli.suggestion import nearest
+
+        meant = nearest(unknown[1], problem.ctx.command.list_commands(problem.ctx))
+        if meant is not None:
+            hints.append(f"did you mean `{path} {meant}`?")
+    return [*hints, f"see `{path} --help`"]
 
 
 if __name__ == "__main__":

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from streamhouse.cli.console import progress_bar
-from streamhouse.cli.options import as_duration_ms, as_size_bytes, json_option, parse_assignments
+from streamhouse.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    as_duration_ms,
+    as_size_bytes,
+    json_option,
+    parse_assignments,
+)
 from streamhouse.cli.settings_options import effective_settings, settings_options
+from streamhouse.cli.spark_node import endpoints_of, spark_node_option, topics_of
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +40,13 @@ def maintain() -> None:
     """Compact, merge, export, verify and rebuild logs, on Spark.
 
     Jobs run on this machine's cores, or on any cluster by its --master. Each can be killed at any moment and run
-    again. Workers read and write the object store with the AWS_* variables or the --s3-… options.
+    again. They work with a node, which is asked before Spark is started. Workers read and write the object store with
+    the AWS_* variables or the --s3-… options.
 
     \b
     Examples:
       streamhouse maintain compact --dry-run
-      streamhouse maintain merge orders --master 'local[4]'
+      streamhouse maintain merge orders --master 'local[4]' --bootstrap a1.example.com:9092
       streamhouse maintain export orders --format delta --to s3://lake/orders
       streamhouse maintain verify
     """
@@ -57,14 +66,7 @@ def _spark_options(command: Command) -> Command:
 
 
 def _node_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--endpoint",
-        envvar="STREAMHOUSE_ENDPOINT",
-        default="http://127.0.0.1:8080",
-        show_default=True,
-        metavar="URL",
-        help="HTTP address of a node; several are separated by commas.  [STREAMHOUSE_ENDPOINT]",
-    )(settings_options(*_S3_SETTINGS)(command))
+    return spark_node_option(DEFAULT_BOOTSTRAP)(settings_options(*_S3_SETTINGS)(command))
 
 
 def _dry_run_option(help_text: str) -> Callable[[Command], Command]:
@@ -96,7 +98,7 @@ def compact(
     as_json: bool,
     master: str,
     conf: tuple[str, ...],
-    endpoint: str,
+    bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
 ) -> None:
@@ -112,12 +114,12 @@ def compact(
     """
     _require_packages()
     from streamhouse.cli.maintain_report import print_swaps
-    from streamhouse.spark.jobs.compact import Compaction
+    from streamhouse.spark.jobs.compact import Compaction, compacted
     from streamhouse.spark.jobs.compact import compact as run
 
-    job = Compaction(
-        connection=_connection(endpoint, config_file, given), topics=topics, target_bytes=target_bytes, dry_run=dry_run
-    )
+    connection = _connection(bootstrap, config_file, given)
+    compacted(topics_of(connection.endpoint, topics), topics)
+    job = Compaction(connection=connection, topics=topics, target_bytes=target_bytes, dry_run=dry_run)
     with _session("compact", master, conf) as spark:
         swaps = run(spark, job, bars=_bars(as_json))
     print_swaps(swaps, as_json=as_json, dry_run=dry_run)
@@ -137,7 +139,7 @@ def merge(
     as_json: bool,
     master: str,
     conf: tuple[str, ...],
-    endpoint: str,
+    bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
 ) -> None:
@@ -156,9 +158,9 @@ def merge(
     from streamhouse.spark.jobs.merge import Merging
     from streamhouse.spark.jobs.merge import merge as run
 
-    job = Merging(
-        connection=_connection(endpoint, config_file, given), topics=topics, target_bytes=target_bytes, dry_run=dry_run
-    )
+    connection = _connection(bootstrap, config_file, given)
+    topics_of(connection.endpoint, topics)
+    job = Merging(connection=connection, topics=topics, target_bytes=target_bytes, dry_run=dry_run)
     with _session("merge", master, conf) as spark:
         swaps = run(spark, job, bars=_bars(as_json))
     print_swaps(swaps, as_json=as_json, dry_run=dry_run)
@@ -195,7 +197,7 @@ def export(
     as_json: bool,
     master: str,
     conf: tuple[str, ...],
-    endpoint: str,
+    bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
 ) -> None:
@@ -215,8 +217,10 @@ def export(
     from streamhouse.spark.jobs.export.job import Export
     from streamhouse.spark.jobs.export.job import export as run
 
+    connection = _connection(bootstrap, config_file, given)
+    topics_of(connection.endpoint, [topic])
     job = Export(
-        connection=_connection(endpoint, config_file, given),
+        connection=connection,
         topic=topic,
         format=format_name,
         location=location,
@@ -250,7 +254,7 @@ def verify(
     as_json: bool,
     master: str,
     conf: tuple[str, ...],
-    endpoint: str,
+    bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
 ) -> int:
@@ -269,7 +273,9 @@ def verify(
     from streamhouse.spark.jobs.verify import Verification, survey
     from streamhouse.spark.jobs.verify import verify as run
 
-    job = Verification(connection=_connection(endpoint, config_file, given), topics=topics, settling_ms=settling_ms)
+    connection = _connection(bootstrap, config_file, given)
+    topics_of(connection.endpoint, topics)
+    job = Verification(connection=connection, topics=topics, settling_ms=settling_ms)
     if dry_run:
         report = survey(job)
     else:
@@ -313,17 +319,15 @@ def rebuild(
     _require_packages()
     from streamhouse.cli.maintain_rebuild import run_rebuild
 
-    settings = effective_settings(config_file, given).settings
-    with _session("rebuild", master, conf) as spark:
-        return run_rebuild(
-            spark,
-            settings,
-            wal_agent=wal_agent,
-            accept_gaps=accept_gaps,
-            dry_run=dry_run,
-            as_json=as_json,
-            bars=_bars(as_json),
-        )
+    return run_rebuild(
+        effective_settings(config_file, given).settings,
+        lambda: _session("rebuild", master, conf),
+        wal_agent=wal_agent,
+        accept_gaps=accept_gaps,
+        dry_run=dry_run,
+        as_json=as_json,
+        bars=_bars(as_json),
+    )
 
 
 def _require_packages() -> None:
@@ -332,7 +336,7 @@ def _require_packages() -> None:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            raise InvalidConfig(f"{name} is not installed", hint="pip install 'streamhouse[spark]'") from error
+            raise InvalidConfig(f"{name} is not installed", hint=install_hint("spark")) from error
 
 
 @contextmanager
@@ -350,13 +354,13 @@ def _bars(as_json: bool) -> Bars:
     return partial(progress_bar, visible=not as_json)
 
 
-def _connection(endpoint: str, config_file: str | None, given: dict[str, str | bool | None]) -> Connection:
+def _connection(bootstrap: str | None, config_file: str | None, given: dict[str, str | bool | None]) -> Connection:
     from streamhouse.objects.s3 import S3Options
     from streamhouse.spark.options import Connection
 
     settings: Settings = effective_settings(config_file, given).settings
     return Connection(
-        endpoint=endpoint,
+        endpoint=endpoints_of(bootstrap),
         s3=S3Options(
             endpoint=settings.s3_endpoint,
             region=settings.s3_region,

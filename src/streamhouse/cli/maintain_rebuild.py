@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import uvloop
 
-from streamhouse.app.options import objects_url, s3_options
+from streamhouse.app.options import metadata_url, objects_url, s3_options
 from streamhouse.cli.console import print_error
 from streamhouse.cli.maintain_report import print_rebuilt
+from streamhouse.cli.object_store import opened_objects
+from streamhouse.format.object_keys import SEGMENTS_PREFIX
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.wal_files import wal_paths
-from streamhouse.metadata.open import open_metadata
+from streamhouse.metadata.open import metadata_file, open_metadata
 from streamhouse.model.errors import AlreadyExists, NotFound
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.clock import SystemClock
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
 
 def run_rebuild(
-    spark: SparkSession,
     settings: Settings,
+    session: Callable[[], AbstractContextManager[SparkSession]],
     *,
     wal_agent: str | None,
     accept_gaps: bool,
@@ -43,7 +45,9 @@ def run_rebuild(
     with _own_wal_agent(Path(settings.data_dir)) as own_agent:
         bucket = Bucket(url=_absolute(objects_url(settings)), s3=s3_options(settings))
         agent = own_agent if wal_agent is None else wal_agent
-        report = rebuild(spark, Rebuild(bucket=bucket, wal_agent_id=agent), bars=bars)
+        _check_stores(settings, restores=not dry_run)
+        with session() as spark:
+            report = rebuild(spark, Rebuild(bucket=bucket, wal_agent_id=agent), bars=bars)
         allowed = accept_gaps or not report.missing
         if allowed and not dry_run:
             _restore(settings, report)
@@ -78,9 +82,22 @@ def _absolute(url: str) -> str:
     return directory.as_uri()
 
 
+def _check_stores(settings: Settings, *, restores: bool) -> None:
+    """That both answer, before Spark is started and reads for long."""
+
+    async def look() -> None:
+        async with opened_objects(settings) as objects:
+            async for _ in objects.list(SEGMENTS_PREFIX):
+                break
+        file = metadata_file(metadata_url(settings))
+        if restores and (file is None or file.is_file()):
+            await (await open_metadata(metadata_url(settings), SystemClock())).close()
+
+    uvloop.run(look())
+
+
 def _restore(settings: Settings, report: RebuildReport) -> None:
-    url = settings.metadata or f"sqlite:{quote(settings.data_dir)}/metadata.db"
-    uvloop.run(_write(url, report.metadata))
+    uvloop.run(_write(metadata_url(settings), report.metadata))
 
 
 async def _write(url: str, metadata: RebuiltMetadata) -> None:

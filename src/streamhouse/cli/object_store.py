@@ -1,8 +1,8 @@
-"""Reads from the object store that a node's settings name, for commands that look into it."""
+"""Reads from an object store, by a node or as its settings name it, for commands that look into it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -11,27 +11,37 @@ from urllib.parse import quote
 import uvloop
 
 from streamhouse.app.options import s3_options
+from streamhouse.cli.where import Place
+from streamhouse.client.rest import RestClient
 from streamhouse.model.errors import NotFound
 from streamhouse.model.settings import Settings
 from streamhouse.objects.open import open_store
 from streamhouse.objects.store import ObjectInfo, ObjectStore
 from streamhouse.runtime.clock import SystemClock
+from streamhouse.wire.http.rest.stored_segments import StoredSegment
 
 Result = TypeVar("Result")
 
 
-def read_object(settings: Settings, key: str) -> bytes:
+def read_object(place: Place, key: str) -> bytes:
     try:
-        return _with_store(settings, lambda store: store.get(key))
+        if place.endpoint:
+            with RestClient(place.endpoint) as client:
+                return client.read_segment(key)
+        return _with_store(place.settings, lambda store: store.get(key))
     except NotFound as problem:
         raise NotFound(problem.message, hint="`streamhouse segment list` shows the keys that there are") from None
 
 
-def list_objects(settings: Settings, prefix: str) -> list[ObjectInfo]:
+def list_objects(place: Place, prefix: str) -> Sequence[ObjectInfo | StoredSegment]:
+    if place.endpoint:
+        with RestClient(place.endpoint) as client:
+            return list(client.stored_segments(prefix))
+
     async def collect(store: ObjectStore) -> list[ObjectInfo]:
         return [info async for info in store.list(prefix)]
 
-    return _with_store(settings, collect)
+    return _with_store(place.settings, collect)
 
 
 @asynccontextmanager

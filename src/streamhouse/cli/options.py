@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.model.units import parse_duration_ms, parse_size_bytes
 
@@ -15,6 +16,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+BOOTSTRAP_VARIABLE = "STREAMHOUSE_BOOTSTRAP"
+BOOTSTRAP_METAVAR = "HOST:PORT"
 
 
 def json_option(command: Command) -> Command:
@@ -24,12 +27,33 @@ def json_option(command: Command) -> Command:
 def bootstrap_option(command: Command) -> Command:
     return click.option(
         "--bootstrap",
-        envvar="STREAMHOUSE_BOOTSTRAP",
+        envvar=BOOTSTRAP_VARIABLE,
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
-        metavar="HOST:PORT",
-        help="Broker to ask first; several are separated by commas.  [STREAMHOUSE_BOOTSTRAP]",
+        callback=as_nodes,
+        metavar=BOOTSTRAP_METAVAR,
+        help="Node to ask first, by its Kafka or HTTP address; several are separated by commas."
+        f"  [{BOOTSTRAP_VARIABLE}]",
     )(command)
+
+
+def as_addresses(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """An option's callback: the text as it is, if it is HOST:PORT, or several."""
+    from streamhouse.client.address import parse_bootstrap
+
+    with refusing_as_usage(param.opts[0]):
+        parse_bootstrap(text)
+    return text
+
+
+def as_nodes(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """An option's callback: the text as it is, if it is HOST:PORT or http://HOST:PORT, or several."""
+    if text is not None:
+        from streamhouse.client.node import check_bootstrap
+
+        with refusing_as_usage(param.opts[0]):
+            check_bootstrap(text)
+    return text
 
 
 def run_async(work: Coroutine[Any, Any, Result]) -> Result:

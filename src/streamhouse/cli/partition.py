@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.console import print_json, print_line, print_note
+from streamhouse.cli.completing import complete_topics
+from streamhouse.cli.console import print_json, print_line
 from streamhouse.cli.escape import escape_text
 from streamhouse.cli.options import as_duration_ms, json_option
-from streamhouse.cli.partition_report import placement_as_json, print_placements, waiting_note
-from streamhouse.cli.settings_options import effective_settings, settings_options
-from streamhouse.cluster.state import (
-    AgentState,
-    ClusterState,
-    leader_of,
-    name_of,
-    read_cluster_state,
-    waits_for,
-)
-from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
-from streamhouse.model.units import show_duration
+from streamhouse.cli.partition_report import placement_as_json, print_placements
+from streamhouse.cli.settings_options import effective_settings
+from streamhouse.cli.where import database_options, place_of, place_options
+from streamhouse.cluster.orders import waiting_note
+from streamhouse.cluster.state import leader_of, name_of, read_cluster_state, waits_for
+from streamhouse.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from streamhouse.metadata.cluster import Placement
-    from streamhouse.metadata.store import MetadataStore
+    from streamhouse.wire.http.rest.cluster import AgentAnswer, PlacementAnswer
 
-_metadata_options = settings_options("data_dir", "metadata")
+_place_options = place_options("data_dir", "metadata")
 
 
 @click.group(short_help="List, move and elect the leaders of partitions.")
@@ -42,10 +38,12 @@ def partition() -> None:
 
 
 @partition.command("list", short_help="List partitions with their leaders and offsets.")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=complete_topics)
 @json_option
-@_metadata_options
-def list_partitions(topic: str | None, as_json: bool, config_file: str | None, **given: str | bool | None) -> None:
+@_place_options
+def list_partitions(
+    topic: str | None, as_json: bool, bootstrap: str | None, config_file: str | None, **given: str | bool | None
+) -> None:
     """List the partitions, of all topics or of one: leader, epoch, offsets, and how long the leader's lease lasts if it
     is not renewed.
 
@@ -55,34 +53,35 @@ def list_partitions(topic: str | None, as_json: bool, config_file: str | None, *
     \b
     Examples:
       streamhouse partition list
-      streamhouse partition list orders --metadata postgresql://user@host/db --json
+      streamhouse partition list orders --bootstrap a1.example.com:9092 --json
+      streamhouse partition list --metadata postgresql://user@host/db
     """
-    from streamhouse.cli.metadata_store import with_metadata
+    from streamhouse.cli.cluster_source import ClusterSource, with_cluster
 
-    settings = effective_settings(config_file, given).settings
-    state = with_metadata(settings, lambda store: read_cluster_state(store, settings.liveness))
-    placements = state.placements if topic is None else state.of_topic(topic)
+    async def work(source: ClusterSource) -> tuple[Sequence[PlacementAnswer], Sequence[AgentAnswer]]:
+        return await source.placements(topic), await source.agents()
+
+    placements, agents = with_cluster(place_of(bootstrap, config_file, given), work)
+    live = {agent.agent_id for agent in agents if agent.state == "live"}
     if as_json:
-        print_json([placement_as_json(placement, state) for placement in placements])
+        print_json([placement_as_json(placement, live) for placement in placements])
     elif placements:
-        print_placements(placements, state)
+        print_placements(placements, live)
     else:
         print_line("no partitions yet; `streamhouse topic create NAME` makes some")
 
 
 @partition.command(short_help="Move a partition to another agent.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("number", metavar="PARTITION", type=click.IntRange(min=0))
-@click.option(
-    "--to", "agent_id", metavar="ID", help="The agent that is to lead it from now on, whatever the ring says."
-)
-@click.option("--unpin", is_flag=True, help="Let the ring decide again.")
+@click.option("--to", "agent_id", metavar="ID", help="The agent that is to lead it from now on, whoever owns it.")
+@click.option("--unpin", is_flag=True, help="Give it back to its owner.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the agent leads it.")
 @click.option(
     "--timeout", "timeout_ms", default="1m", show_default=True, callback=as_duration_ms, help="How long to wait."
 )
 @json_option
-@_metadata_options
+@_place_options
 def move(
     topic: str,
     number: int,
@@ -91,6 +90,7 @@ def move(
     wait: bool,
     timeout_ms: int,
     as_json: bool,
+    bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
 ) -> None:
@@ -101,43 +101,36 @@ def move(
     \b
     Examples:
       streamhouse partition move orders 3 --to a2
+      streamhouse partition move orders 3 --to a2 --bootstrap a1.example.com:9092
       streamhouse partition move orders 3 --unpin
     """
     if (agent_id is not None) == unpin:
         raise click.UsageError("give either --to ID or --unpin")
-    from streamhouse.cli.metadata_store import with_metadata
+    from streamhouse.cli.cluster_source import with_cluster
+    from streamhouse.cli.partition_move import move_partition
 
-    settings = effective_settings(config_file, given).settings
-
-    async def work(store: MetadataStore) -> Placement:
-        state = await read_cluster_state(store, settings.liveness)
-        placement = state.partition(topic, number)
-        if agent_id is not None:
-            _check_target(agent_id, placement, state)
-        await store.pin_partition(placement.partition, agent_id or "")
-        if agent_id is not None and wait:
-            await _wait_until_led(store, placement, agent_id, timeout_ms)
-        return (await read_cluster_state(store, settings.liveness)).partition(topic, number)
-
-    placement = with_metadata(settings, work)
-    leader = leader_of(placement)
+    wait_ms = timeout_ms if wait else None
+    place = place_of(bootstrap, config_file, given)
+    placement = with_cluster(place, lambda source: move_partition(source, topic, number, agent_id, wait_ms))
     if as_json:
-        print_json({"topic": topic, "partition": number, "pinned_to": agent_id, "leader": leader})
+        print_json({"topic": topic, "partition": number, "pinned_to": agent_id, "leader": placement.leader})
     elif agent_id is None:
-        print_line(f"{name_of(placement)} is the ring's again; agents place it at their next rebalance")
-    elif leader == agent_id:
-        print_line(f"{name_of(placement)} is led by {agent_id}, in epoch {placement.epoch}, and pinned to it")
+        print_line(f"{topic}/{number} is its owner's again; agents place it at their next rebalance")
+    elif placement.leader == agent_id:
+        print_line(f"{topic}/{number} is led by {agent_id}, in epoch {placement.epoch}, and pinned to it")
     else:
-        print_line(f"{name_of(placement)} is pinned to {agent_id}; {leader or 'nobody'} leads it until it is moved")
+        print_line(
+            f"{topic}/{number} is pinned to {agent_id}; {placement.leader or 'nobody'} leads it until it is moved"
+        )
 
 
 @partition.command(short_help="Let others lead a partition whose agent is lost.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("number", metavar="PARTITION", type=click.IntRange(min=0))
 @click.option("--unclean", is_flag=True, help="Give up records that were acknowledged and that nobody else has.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-@_metadata_options
+@database_options("data_dir", "metadata")
 def elect(
     topic: str,
     number: int,
@@ -150,12 +143,13 @@ def elect(
     """Let other agents lead a partition that waits for its dead agent, whose own disk may hold acknowledged records.
 
     With local durability, those records are nowhere else: start that agent again if you can, and nothing is lost. If
-    its disk is gone, --unclean gives them up, and the partition goes on from what is in the object store.
+    its disk is gone, --unclean gives them up, and the partition goes on from what is in the object store. This is for
+    who has the database: no node does it.
 
     \b
     Examples:
-      streamhouse partition elect orders 3 --unclean
-      streamhouse partition elect orders 3 --unclean --yes
+      streamhouse partition elect orders 3 --unclean --metadata postgresql://user@host/db
+      streamhouse partition elect orders 3 --unclean --yes --data-dir ./streamhouse-data
     """
     from streamhouse.cli.metadata_store import with_metadata
 
@@ -175,20 +169,6 @@ def elect(
         )
     else:
         print_line(f"{name_of(placement)} waits for no agent: there is nothing to give up, and any agent may lead it")
-
-
-def _check_target(agent_id: str, placement: Placement, state: ClusterState) -> None:
-    agent_state = state.state_of(state.agent(agent_id))
-    if agent_state is AgentState.SILENT:
-        raise InvalidInput(f"agent {agent_id!r} is not alive", hint="`streamhouse agent list` shows which are")
-    if agent_state is AgentState.DRAINING:
-        raise InvalidInput(f"agent {agent_id!r} is draining", hint="start it again to make it take part")
-    missing = waits_for(placement)
-    if missing is not None and missing != agent_id:
-        raise InvalidInput(
-            f"{name_of(placement)} cannot be moved: it {waiting_note(missing)}",
-            hint=f"start agent {missing}, or see `streamhouse partition elect --help`",
-        )
 
 
 def _lost_agent(placement: Placement) -> str | None:
@@ -211,41 +191,3 @@ def _ask_for_election(placement: Placement, lost: str, *, unclean: bool, yes: bo
             abort=True,
             err=True,
         )
-
-
-async def _wait_until_led(store: MetadataStore, placement: Placement, agent_id: str, timeout_ms: int) -> None:
-    from streamhouse.cli.polling import becomes_true
-
-    name = name_of(placement)
-    now: Placement | None = None
-    told: str | None = None
-
-    async def is_led() -> bool:
-        nonlocal now, told
-        found = [each for each in await store.list_placements() if each.partition == placement.partition]
-        if not found:
-            raise NotFound(f"{name} was deleted meanwhile")
-        now = found[0]
-        leader = leader_of(now)
-        telling = f"{name}: {leader or 'nobody'} leads in epoch {now.epoch}, waiting for {agent_id}"
-        if leader != agent_id and telling != told:
-            print_note(telling)
-            told = telling
-        return leader == agent_id
-
-    if await becomes_true(is_led, timeout_ms=timeout_ms):
-        return
-    assert now is not None, "it was looked at"
-    raise Unavailable(
-        f"{leader_of(now) or 'nobody'} still leads {name} after {show_duration(timeout_ms)}"
-        f"{await _last_transfer(store, placement)}",
-        hint=f"it stays pinned to {agent_id} and moves when it can; --unpin undoes that",
-    )
-
-
-async def _last_transfer(store: MetadataStore, placement: Placement) -> str:
-    for transfer in await store.list_transfers():
-        if transfer.partition == placement.partition:
-            reason = f": {transfer.reason}" if transfer.reason else ""
-            return f"; the last transfer, to {transfer.to_agent_id}, is {transfer.state.value}{reason}"
-    return "; no transfer of it was begun"

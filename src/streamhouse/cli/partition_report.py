@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from streamhouse.cli.console import print_table
 from streamhouse.cli.time_span import show_span
-from streamhouse.cluster.state import ClusterState, leader_of, waits_for
+from streamhouse.cluster.orders import waiting_note
 
 if TYPE_CHECKING:
-    from streamhouse.metadata.cluster import Placement
+    from streamhouse.wire.http.rest.cluster import PlacementAnswer
 
 
-def print_placements(placements: Sequence[Placement], state: ClusterState) -> None:
+def print_placements(placements: Sequence[PlacementAnswer], live: Set[str]) -> None:
+    """`live` are the agents that are alive."""
     print_table(
         (
             "topic",
@@ -29,47 +30,42 @@ def print_placements(placements: Sequence[Placement], state: ClusterState) -> No
         [
             (
                 placement.topic,
-                placement.partition.partition,
-                leader_of(placement),
+                placement.partition,
+                placement.leader,
                 placement.epoch,
                 placement.log_start_offset,
-                placement.durable_end,
+                placement.high_watermark,
                 placement.committed_end,
                 show_span(placement.lease_left_ms) if placement.lease_left_ms > 0 else None,
-                _note(placement, state),
+                _note(placement, live),
             )
             for placement in placements
         ],
     )
 
 
-def _note(placement: Placement, state: ClusterState) -> str:
-    notes = []
-    missing = waits_for(placement)
-    if missing is not None:
-        notes.append(waiting_note(missing))
-    if placement.pinned_to:
-        is_live = state.is_live(placement.pinned_to)
-        notes.append(f"pinned to {placement.pinned_to}{'' if is_live else ', which is not alive'}")
-    return "; ".join(notes)
-
-
-def waiting_note(agent_id: str) -> str:
-    return f"waits for agent {agent_id}, whose disk may hold acknowledged records"
-
-
-def placement_as_json(placement: Placement, state: ClusterState) -> dict[str, object]:
+def placement_as_json(placement: PlacementAnswer, live: Set[str]) -> dict[str, object]:
     return {
         "topic": placement.topic,
-        "topic_id": str(placement.partition.topic_id),
-        "partition": placement.partition.partition,
-        "leader": leader_of(placement),
+        "topic_id": str(placement.topic_id),
+        "partition": placement.partition,
+        "leader": placement.leader,
         "epoch": placement.epoch,
         "log_start_offset": placement.log_start_offset,
-        "high_watermark": placement.durable_end,
+        "high_watermark": placement.high_watermark,
         "committed_end": placement.committed_end,
-        "lease_left_ms": max(0, placement.lease_left_ms),
-        "waits_for": waits_for(placement),
-        "pinned_to": placement.pinned_to or None,
-        "note": _note(placement, state),
+        "lease_left_ms": placement.lease_left_ms,
+        "waits_for": placement.waits_for,
+        "pinned_to": placement.pinned_to,
+        "note": _note(placement, live),
     }
+
+
+def _note(placement: PlacementAnswer, live: Set[str]) -> str:
+    notes = []
+    if placement.waits_for is not None:
+        notes.append(waiting_note(placement.waits_for))
+    if placement.pinned_to:
+        is_live = placement.pinned_to in live
+        notes.append(f"pinned to {placement.pinned_to}{'' if is_live else ', which is not alive'}")
+    return "; ".join(notes)

@@ -9,13 +9,15 @@ import click
 
 from streamhouse.cli.console import count_of, print_json, print_line, print_table
 from streamhouse.cli.options import as_duration_ms, json_option
+from streamhouse.cli.spark_node import spark_node_option
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 
 if TYPE_CHECKING:
     from streamhouse.spark.pipelines.model import Pipeline
     from streamhouse.spark.pipelines.registry import Registry
 
-_ENDPOINT_HELP = "Node to use instead of the file's `endpoint`.  [STREAMHOUSE_ENDPOINT]"
+_node_option = spark_node_option("the file's `endpoint`")
 
 
 @click.group(short_help="Run, check, list and stop data pipelines on Spark.")
@@ -33,32 +35,34 @@ def pipeline() -> None:
 
 
 @pipeline.command(short_help="Run a pipeline until it is stopped.")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--once", is_flag=True, help="Process what is there now, and end.")
-@click.option("--endpoint", envvar="STREAMHOUSE_ENDPOINT", metavar="URL", help=_ENDPOINT_HELP)
+@_node_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each micro-batch.")
-def run(file: str, once: bool, endpoint: str | None, as_json: bool) -> None:
+def run(file: str, once: bool, bootstrap: str | None, as_json: bool) -> None:
     """Run a pipeline until Ctrl-C, SIGTERM or `pipeline stop`, or until it has done all (--once).
 
-    It is checked first, as by `validate`. A run goes on where the last one stopped, from its checkpoint.
+    It is checked first, as by `validate`: its node and topics before Spark is started. A run goes on where the last one
+    stopped, from its checkpoint.
 
     \b
     Examples:
       streamhouse pipeline run revenue.yaml
-      streamhouse pipeline run revenue.yaml --once
+      streamhouse pipeline run revenue.yaml --once --bootstrap a1.example.com:9092
       streamhouse pipeline run revenue.yaml --json | jq .lag
     """
     from streamhouse.cli.pipeline_run import run_pipeline
 
-    run_pipeline(_read(file, endpoint), _registry(), once=once, as_json=as_json)
+    checked = _reached(_read(file, bootstrap), runs=True)
+    run_pipeline(checked, _registry(), once=once, as_json=as_json)
 
 
 @pipeline.command(short_help="Check a pipeline without running it.")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--offline", is_flag=True, help="Do not ask the node whether the topics exist.")
-@click.option("--endpoint", envvar="STREAMHOUSE_ENDPOINT", metavar="URL", help=_ENDPOINT_HELP)
+@_node_option
 @json_option
-def validate(file: str, offline: bool, endpoint: str | None, as_json: bool) -> int:
+def validate(file: str, offline: bool, bootstrap: str | None, as_json: bool) -> int:
     """Check a pipeline: keys, names, schemas, topics, SQL and functions. Nothing is read and nothing is written.
 
     Every problem is a line, FILE:LINE: what is wrong. The exit code is 1 if there are any.
@@ -71,7 +75,9 @@ def validate(file: str, offline: bool, endpoint: str | None, as_json: bool) -> i
     from streamhouse.spark.pipelines.problems import InvalidPipeline
 
     try:
-        checked = _read(file, endpoint)
+        checked = _read(file, bootstrap)
+        if not offline:
+            checked = _reached(checked, runs=False)
         _check(checked, offline=offline)
     except InvalidPipeline as invalid:
         if as_json:
@@ -157,13 +163,19 @@ def stop(name: str, timeout: int, as_json: bool) -> None:
         print_line(f"pipeline {name} {'is stopped' if was_running else 'was not running'}")
 
 
-def _read(file: str, endpoint: str | None) -> Pipeline:
+def _read(file: str, bootstrap: str | None) -> Pipeline:
     try:
         from streamhouse.spark.pipelines.parsing import read_pipeline
     except ImportError as error:
-        raise InvalidConfig(f"pipelines need {error.name}", hint="pip install 'streamhouse[spark]'") from error
+        raise InvalidConfig(f"pipelines need {error.name}", hint=install_hint("spark")) from error
 
-    return read_pipeline(file, os.environ, endpoint=endpoint or None)
+    return read_pipeline(file, os.environ, endpoint=bootstrap or None)
+
+
+def _reached(read: Pipeline, *, runs: bool) -> Pipeline:
+    from streamhouse.spark.pipelines.checking import reached
+
+    return reached(read, runs=runs)
 
 
 def _check(checked: Pipeline, *, offline: bool) -> None:

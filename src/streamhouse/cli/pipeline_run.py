@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from streamhouse.cli.pipeline_report import RunReport
 from streamhouse.cli.pipeline_view import View, open_view
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.pipelines.model import Pipeline
-from streamhouse.spark.pipelines.registry import ENDED, FAILED, Registration, Registry
+from streamhouse.spark.pipelines.registry import ENDED, FAILED, HEARTBEAT_MS, Registration, Registry, RunRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ def open_pipeline_session(pipeline: Pipeline) -> Iterator[SparkSession]:
     try:
         import pyspark  # noqa: F401 - only whether it is there
     except ImportError as error:
-        raise InvalidConfig("PySpark is not installed", hint="pip install 'streamhouse[spark]'") from error
+        raise InvalidConfig("PySpark is not installed", hint=install_hint("spark")) from error
     from streamhouse.spark.pipelines.run import pipeline_session
     from streamhouse.spark.session import open_session
 
@@ -78,21 +79,35 @@ def _watch(
 ) -> None:
     clock = SystemClock()
     report.begin(run.guarantees)
+    told = _Told(registration)
     try:
         while run.tend() and not stopping.wait(_POLL_SECONDS):
-            _tell(run, registration, report, view)
+            _tell(run, told, report, view)
         if stopping.is_set():
             view.note("stopping, when the micro-batches under way are done")
     finally:
         run.stop()
-    _tell(run, registration, report, view)
+    _tell(run, told, report, view)
     view.show(report.record(clock.now_ms(), state=ENDED))
     failure = run.failure()
     if failure is not None and not stopping.is_set():
         raise failure
 
 
-def _tell(run: PipelineRun, registration: Registration, report: RunReport, view: View) -> None:
+class _Told:
+    """What others read of this run: written when there is something new, and else so often that it is seen to live."""
+
+    def __init__(self, registration: Registration) -> None:
+        self._registration = registration
+        self._written_at_ms = 0
+
+    def write(self, record: RunRecord, *, is_new: bool) -> None:
+        if is_new or record.updated_at_ms - self._written_at_ms >= HEARTBEAT_MS:
+            self._registration.write(record)
+            self._written_at_ms = record.updated_at_ms
+
+
+def _tell(run: PipelineRun, told: _Told, report: RunReport, view: View) -> None:
     now_ms = SystemClock().now_ms()
     batches = run.poll()
     for batch in batches:
@@ -100,8 +115,7 @@ def _tell(run: PipelineRun, registration: Registration, report: RunReport, view:
         view.batch(run.pipeline.name, batch)
     report.refused_rows = run.refused_rows
     record = report.record(now_ms)
-    if batches:
-        registration.write(record)
+    told.write(record, is_new=bool(batches))
     view.show(record)
 
 

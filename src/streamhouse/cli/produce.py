@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamhouse.cli.completing import complete_topics
 from streamhouse.cli.console import Progress, print_line, print_note, progress_bar
 from streamhouse.cli.options import as_duration_ms, bootstrap_option, json_option, parse_assignments, run_async
+from streamhouse.cli.usage import refusing_as_usage
+from streamhouse.model.names import check_topic_name
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,7 +34,7 @@ class _Input:
 
 
 @click.command(short_help="Write records.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option("--message", "-m", help="The record's value; without it, every line of stdin is a record.")
 @click.option("--key", "-k", help="The record's key, which decides its partition.")
 @click.option("--null", "is_null", is_flag=True, help="A record without a value: a tombstone for its key.")
@@ -59,6 +62,8 @@ def produce(
 ) -> None:
     """Write one record (--message), or one for each line of stdin, and say where each went.
 
+    A topic that does not exist is made if the broker makes topics by itself; then that is said on stderr.
+
     \b
     Examples:
       streamhouse produce orders --key 42 --message '{"total": 9.5}' --header source=web
@@ -75,6 +80,8 @@ def produce(
         raise click.UsageError("--key and --key-separator exclude each other")
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
+    with refusing_as_usage():
+        check_topic_name(topic)
     header_pairs = [(name, _bytes(value)) for name, value in parse_assignments(headers, "header").items()]
     fixed_key = None if key is None else _bytes(key)
     if single:
@@ -124,6 +131,7 @@ async def _produce(
     options: ProducerOptions,
     report: _Report,
 ) -> None:
+    from streamhouse.cli.topic_lookup import find_or_make_topic
     from streamhouse.client.cluster import Cluster
     from streamhouse.client.producer import Producer
 
@@ -138,7 +146,11 @@ async def _produce(
         # A bar would write over what is typed, and over a result that is printed for each record.
         visible = not report.prints_each and not sys.stdin.isatty()
         with progress_bar(f"producing to {topic}", None, visible=visible) as progress:
+            is_found = False
             async for several in inputs:
+                if several and not is_found:
+                    await find_or_make_topic(cluster, topic, timeout_ms=options.delivery_timeout_ms)
+                    is_found = True
                 for record in several:
                     sent = await producer.send(
                         topic, key=record.key, value=record.value, headers=headers, partition=partition

@@ -8,6 +8,7 @@ import click
 
 from streamhouse.cli.console import announce
 from streamhouse.cli.settings_options import effective_settings, settings_options
+from streamhouse.cli.usage import refusing_as_usage
 
 _NO_AGENT_VARIABLE = "DISABLE_EMBEDDED_AGENT"
 
@@ -45,8 +46,10 @@ def serve(agents: int, config_file: str | None, **given: str | bool | None) -> i
     if agents > 1:
         if not is_agent:
             raise click.UsageError(f"--agents {agents} and {_NO_AGENT_VARIABLE} contradict each other")
-        from streamhouse.cli.agent_processes import run_agents
+        from streamhouse.cli.agent_processes import run_agents, settings_of_agents
 
+        with refusing_as_usage():
+            settings_of_agents(settings, agents)
         return run_agents(settings, effective.given, agents, announce)
     from streamhouse.app.run import serve as serve_node
 

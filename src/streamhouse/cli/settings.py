@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -10,9 +9,10 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
-from streamhouse.model.errors import InvalidConfig, NotFound, StreamHouseError
+from streamhouse.model.errors import InvalidConfig, NotFound
+from streamhouse.model.setting_values import did_you_mean, parse_setting, parse_text
 from streamhouse.model.settings import Kind, Settings, setting_kinds
-from streamhouse.model.units import parse_duration_ms, parse_size_bytes, show_duration, show_size
+from streamhouse.model.units import show_duration, show_size
 
 VARIABLE_PREFIX = "STREAMHOUSE_"
 DEFAULT_SOURCE = "default"
@@ -36,8 +36,6 @@ _MOST_FILE_BYTES = 64 * 1024
 
 # Greedy on purpose: a password with an unescaped '@' or '/' must not leave its tail unmasked.
 _URL_PASSWORD = re.compile(r"(?<=://)([^/@:]*):.*@|([?&][a-z]*password)=[^&]*", re.IGNORECASE)
-_YES = ("true", "yes", "on", "1")
-_NO = ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ def load_settings(
         given = _given(name, flags, environ, file)
         if given is not None:
             raw, sources[name] = given
-            values[name] = _parse(raw, kind, sources[name])
+            values[name] = parse_setting(raw, kind, sources[name])
     _take_aws_variables(values, sources, environ)
     for item in fields(Settings):
         sources.setdefault(item.name, DEFAULT_SOURCE)
@@ -143,7 +141,7 @@ def _given(
 def _content_of(path: object, source: str) -> str:
     """Of a file with a secret in it, as Docker and Kubernetes hand them out: without the end of its line."""
     try:
-        with open(_text(path), encoding="utf-8") as file:
+        with open(parse_text(path), encoding="utf-8") as file:
             content = file.read(_MOST_FILE_BYTES).strip()
     except (OSError, UnicodeDecodeError) as problem:
         said = problem.strerror if isinstance(problem, OSError) else "it is not text"
@@ -169,57 +167,5 @@ def _refuse_unknown_keys(file: SettingsFile) -> None:
     known = [*setting_kinds(), *(name + FILE_SUFFIX for name in FROM_FILES)]
     for key in file.values:
         if key not in known:
-            nearest = difflib.get_close_matches(key.replace("-", "_"), known, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else "`streamhouse config` lists the settings"
+            hint = did_you_mean(key.replace("-", "_"), known, "`streamhouse config` lists the settings")
             raise InvalidConfig(f"{file.name}: unknown setting {key!r}", hint=hint)
-
-
-def _parse(raw: object, kind: Kind, source: str) -> object:
-    try:
-        return _PARSERS[kind](raw)
-    except StreamHouseError as problem:
-        raise InvalidConfig(f"{source}: {problem.message}", hint=problem.hint) from None
-
-
-def _text(raw: object) -> str:
-    if not isinstance(raw, str):
-        raise InvalidConfig(f"{raw!r} is not text", hint="put it in quotes")
-    return raw
-
-
-def _integer(raw: object) -> int:
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        return raw
-    if isinstance(raw, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", raw):
-        return int(raw)
-    raise InvalidConfig(f"{raw!r} is not a whole number")
-
-
-def _flag(raw: object) -> bool:
-    if isinstance(raw, bool):
-        return raw
-    if isinstance(raw, str) and raw.strip().lower() in _YES + _NO:
-        return raw.strip().lower() in _YES
-    raise InvalidConfig(f"{raw!r} is neither true nor false")
-
-
-def _duration(raw: object) -> int:
-    if not isinstance(raw, str):
-        raise InvalidConfig(f"{raw!r} is not a duration", hint='write "250ms", "30s", "5m", "2h" or "7d"')
-    return parse_duration_ms(raw)
-
-
-def _size(raw: object) -> int:
-    return _integer(raw) if not isinstance(raw, str) else parse_size_bytes(raw)
-
-
-_PARSERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
-    {
-        Kind.TEXT: _text,
-        Kind.SECRET: _text,
-        Kind.INTEGER: _integer,
-        Kind.FLAG: _flag,
-        Kind.DURATION: _duration,
-        Kind.SIZE: _size,
-    }
-)

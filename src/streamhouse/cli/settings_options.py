@@ -19,6 +19,7 @@ from streamhouse.cli.settings import (
     show_setting,
     variable_name,
 )
+from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.model.settings import Kind, Settings
 
 _METAVARS = {
@@ -49,9 +50,26 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
 
 
 def effective_settings(config_file: str | None, given: Mapping[str, str | bool | None]) -> EffectiveSettings:
+    """What is wrong with them is wrong usage, wherever they come from: nothing was begun."""
     flags = {name: value for name, value in given.items() if value is not None}
-    file = read_settings_file(config_file) if config_file else None
-    return load_settings(flags=flags, environ=os.environ, file=file)
+    with refusing_as_usage():
+        file = read_settings_file(config_file) if config_file else None
+        effective = load_settings(flags=flags, environ=os.environ, file=file)
+        _check_places(effective.settings, given)
+    return effective
+
+
+def _check_places(settings: Settings, options: Mapping[str, str | bool | None]) -> None:
+    """URLs that a command takes, and that are set: they name something that could be there."""
+    if settings.objects and "objects" in options:
+        from streamhouse.app.options import s3_options
+        from streamhouse.objects.open import check_store_url
+
+        check_store_url(settings.objects, s3_options(settings))
+    if settings.metadata and "metadata" in options:
+        from streamhouse.metadata.open import check_metadata_url
+
+        check_metadata_url(settings.metadata)
 
 
 def _option(item: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

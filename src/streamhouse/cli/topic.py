@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.console import print_facts, print_json, print_line, print_table
+from streamhouse.cli.completing import complete_topics
+from streamhouse.cli.console import print_json, print_line, print_table
 from streamhouse.cli.options import bootstrap_option, json_option, parse_assignments, run_async
 from streamhouse.cli.settings_options import effective_settings, settings_options
+from streamhouse.cli.topic_report import print_configs, print_description, topic_as_json
+from streamhouse.cli.usage import refusing_as_usage
+from streamhouse.model.config_units import check_topic_configs
+from streamhouse.model.errors import Unavailable
+from streamhouse.model.names import check_topic_name
 from streamhouse.model.settings import Settings
+from streamhouse.model.topic import CONFIG_KEYS, unknown_config
 
 if TYPE_CHECKING:
-    from streamhouse.client.admin import PartitionDescription, TopicDescription, TopicSummary
+    from streamhouse.client.admin import TopicDescription, TopicSummary
 
 
 @click.group(short_help="Create, list, describe, alter and delete topics.")
@@ -23,7 +28,7 @@ def topic() -> None:
 
     \b
     Examples:
-      streamhouse topic create orders --partitions 8 --config retention.ms=86400000
+      streamhouse topic create orders --partitions 8 --config retention.ms=7d
       streamhouse topic list
       streamhouse topic describe orders
     """
@@ -41,12 +46,16 @@ def create(
 ) -> None:
     """Make a topic. Partitions can be added later, and not taken away.
 
+    Durations and sizes may have units (retention.ms=7d, segment.bytes=8MiB); without, they are milliseconds and bytes.
+
     \b
     Examples:
       streamhouse topic create orders
-      streamhouse topic create orders --partitions 8 --config retention.ms=86400000 --config segment.bytes=8388608
+      streamhouse topic create orders --partitions 8 --config retention.ms=7d --config segment.bytes=8MiB
     """
-    assigned = parse_assignments(configs, "topic config")
+    with refusing_as_usage():
+        check_topic_name(name)
+        assigned = check_topic_configs(parse_assignments(configs, "topic config"))
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
     from streamhouse.model.errors import AlreadyExists
@@ -65,7 +74,7 @@ def create(
 
     created, description = run_async(work())
     if as_json:
-        print_json({"created": created, **_topic_as_json(description)})
+        print_json({"created": created, **topic_as_json(description)})
     else:
         verb = "created" if created else "already there:"
         count = len(description.partitions)
@@ -100,38 +109,47 @@ def list_topics(as_json: bool, bootstrap: str) -> None:
 
 
 @topic.command(short_help="Show a topic's partitions, offsets and configuration.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_topics)
+@click.option("--all", "shows_all", is_flag=True, help="Also the configs that have no effect here.")
 @json_option
 @bootstrap_option
 @settings_options("metadata")
-def describe(name: str, as_json: bool, bootstrap: str, config_file: str | None, **given: str | bool | None) -> None:
-    """Show a topic's partitions with their leaders and offsets, and its configuration.
+def describe(
+    name: str, shows_all: bool, as_json: bool, bootstrap: str, config_file: str | None, **given: str | bool | None
+) -> None:
+    """Show a topic's partitions with their leaders and offsets, and its configuration: what is set or has an effect.
 
-    A broker does not say why a partition has no leader; the metadata store does, if it is given.
+    Kafka's other configs are taken and told for the sake of its tools, and do nothing; --all and --json show them too.
+
+    Of a partition without a leader it says why, if a node's HTTP port is open, or the metadata store is given.
 
     \b
     Examples:
       streamhouse topic describe orders
+      streamhouse topic describe orders --all
       streamhouse topic describe orders --metadata postgresql://user@host/db
       streamhouse topic describe orders --json
     """
+    settings = effective_settings(config_file, given).settings
+    from streamhouse.cli.topic_lookup import find_topic
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
 
     async def work() -> TopicDescription:
         async with Cluster.connect(bootstrap) as cluster:
+            await find_topic(cluster, name)
             return await Admin(cluster).describe_topic(name)
 
     description = run_async(work())
-    waiting = _find_waiting(description, effective_settings(config_file, given).settings)
+    waiting = _find_waiting(description, bootstrap, settings)
     if as_json:
-        print_json(_topic_as_json(description, waiting))
+        print_json(topic_as_json(description, waiting))
     else:
-        _print_description(description, waiting)
+        print_description(description, waiting, shows_all=shows_all)
 
 
 @topic.command(short_help="Change a topic's configuration, or add partitions.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_topics)
 @click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions, more than there are.")
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="Config to set; may be repeated.")
 @click.option("--delete-config", "deleted", multiple=True, metavar="NAME", help="Config to put back to its default.")
@@ -152,19 +170,18 @@ def alter(
 
     \b
     Examples:
-      streamhouse topic alter orders --config retention.ms=3600000
+      streamhouse topic alter orders --config retention.ms=12h
       streamhouse topic alter orders --delete-config retention.ms
       streamhouse topic alter orders --partitions 16
     """
-    assigned = parse_assignments(configs, "topic config")
+    with refusing_as_usage():
+        assigned = check_topic_configs(parse_assignments(configs, "topic config"))
+        for misspelt in sorted(set(deleted) - CONFIG_KEYS.keys()):
+            raise unknown_config(misspelt)  # a broker would say nothing: there is nothing to delete
     if not assigned and not deleted and partitions is None:
         raise click.UsageError("nothing to change; give --config NAME=VALUE, --delete-config NAME or --partitions N")
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
-    from streamhouse.model.topic import CONFIG_KEYS, unknown_config
-
-    for misspelt in sorted(set(deleted) - CONFIG_KEYS.keys()):
-        raise unknown_config(misspelt)  # a broker would say nothing: there is nothing to delete
 
     async def work() -> TopicDescription:
         async with Cluster.connect(bootstrap) as cluster:
@@ -177,16 +194,16 @@ def alter(
 
     description = run_async(work())
     if as_json:
-        print_json(_topic_as_json(description))
+        print_json(topic_as_json(description))
         return
     if partitions is not None:
         print_line(f"{description.name} has {len(description.partitions)} partitions")
     if assigned or deleted:
-        _print_configs(description)
+        print_configs(description)
 
 
 @topic.command(short_help="Delete a topic and its records.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_topics)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @bootstrap_option
@@ -216,78 +233,19 @@ def delete(name: str, yes: bool, as_json: bool, bootstrap: str) -> None:
         print_line(f"deleted {name}")
 
 
-def _find_waiting(description: TopicDescription, settings: Settings) -> dict[int, str]:
-    """The agent that each partition without a leader waits for, as far as the metadata store is known to us."""
-    if not settings.metadata or all(partition.leader >= 0 for partition in description.partitions):
+def _find_waiting(description: TopicDescription, bootstrap: str, settings: Settings) -> dict[int, str]:
+    """The agent that each partition without a leader waits for, if a node says so, or the database that was named."""
+    if all(partition.leader >= 0 for partition in description.partitions):
         return {}
-    from streamhouse.cli.metadata_store import with_metadata
-    from streamhouse.cluster.state import waits_for
+    from streamhouse.cli.cluster_source import with_cluster
+    from streamhouse.cli.where import Place, find_endpoint
 
+    try:
+        place = Place(endpoint="" if settings.metadata else find_endpoint(bootstrap), settings=settings)
+    except Unavailable:
+        return {}  # a Kafka broker that is no node, or a node without an HTTP port
     return {
-        placement.partition.partition: missing
-        for placement in with_metadata(settings, lambda store: store.list_placements())
-        if placement.partition.topic_id == description.topic_id and (missing := waits_for(placement)) is not None
+        placement.partition: placement.waits_for
+        for placement in with_cluster(place, lambda source: source.placements())
+        if placement.topic_id == description.topic_id and placement.waits_for is not None
     }
-
-
-def _topic_as_json(
-    description: TopicDescription, waiting: Mapping[int, str] = MappingProxyType({})
-) -> dict[str, object]:
-    return {
-        "name": description.name,
-        "topic_id": str(description.topic_id),
-        "partitions": [
-            {
-                "partition": partition.partition,
-                "leader": partition.leader if partition.leader >= 0 else None,
-                "leader_epoch": partition.leader_epoch if partition.leader >= 0 else None,
-                "waits_for": waiting.get(partition.partition),
-                "start_offset": partition.start_offset,
-                "end_offset": partition.end_offset,
-            }
-            for partition in description.partitions
-        ],
-        "configs": {
-            config.name: {"value": config.value, "is_default": config.is_default} for config in description.configs
-        },
-    }
-
-
-def _print_description(description: TopicDescription, waiting: Mapping[int, str]) -> None:
-    known = [p for p in description.partitions if p.start_offset is not None and p.end_offset is not None]
-    records = sum((p.end_offset or 0) - (p.start_offset or 0) for p in known)
-    print_facts(
-        [
-            ("topic", description.name),
-            ("id", str(description.topic_id)),
-            ("partitions", len(description.partitions)),
-            ("offsets held", records),
-        ]
-    )
-    print_line("")
-    _print_partitions(description.partitions, waiting)
-    print_line("")
-    _print_configs(description)
-
-
-def _print_partitions(partitions: Sequence[PartitionDescription], waiting: Mapping[int, str]) -> None:
-    from streamhouse.cli.partition_report import waiting_note
-
-    headings = ("partition", "leader", "epoch", "start offset", "end offset")
-    rows: list[tuple[object, ...]] = []
-    for p in partitions:
-        if p.leader >= 0:
-            rows.append((p.partition, p.leader, p.leader_epoch, p.start_offset, p.end_offset, ""))
-        else:
-            missing = waiting.get(p.partition)
-            note = "no leader" if missing is None else waiting_note(missing)
-            rows.append((p.partition, None, None, p.start_offset, p.end_offset, note))
-    if any(row[-1] for row in rows):
-        print_table((*headings, "note"), rows)
-    else:
-        print_table(headings, [row[:-1] for row in rows])
-
-
-def _print_configs(description: TopicDescription) -> None:
-    rows = [(config.name, config.value, "default" if config.is_default else "topic") for config in description.configs]
-    print_table(("config", "value", "source"), rows)

@@ -26,7 +26,7 @@ def wal() -> None:
 
 
 @wal.command(short_help="Check and list the WAL's files and entries.")
-@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, path_type=Path))
 @data_dir_option
 @click.option("--entries", is_flag=True, help="List every entry.")
 @json_option

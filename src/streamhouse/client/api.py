@@ -14,6 +14,7 @@ from streamhouse.client.api_records import Delivery, Headers, Start, TopicInfo
 from streamhouse.client.api_transport import Membership, Reading, Transport
 from streamhouse.client.group_consumer import Reset
 from streamhouse.client.serde import Format, Serde, serde_of
+from streamhouse.model.config_units import without_units
 from streamhouse.model.errors import InvalidInput, StreamHouseError
 
 T = TypeVar("T")
@@ -58,8 +59,8 @@ class AsyncClient:
     async def create_topic(
         self, name: str, *, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> None:
-        """AlreadyExists if it does. `config` has Kafka's names, such as "retention.ms"."""
-        await self._transport.create_topic(name, partitions, config or {})
+        """AlreadyExists if it does. `config` has Kafka's names; durations and sizes may have units: "7d", "1GiB"."""
+        await self._transport.create_topic(name, partitions, without_units(config or {}))
 
     async def create_partitions(self, name: str, *, partitions: int) -> None:
         """So many in all, which must be more than there are."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from streamhouse.client.address import Address, parse_bootstrap
-from streamhouse.client.connection import Connection, ConnectionOptions
+from streamhouse.client.address import Address
+from streamhouse.client.connection import Connection, ConnectionOptions, NotABroker
 from streamhouse.client.errors import RETRIABLE, error_for, raise_for
+from streamhouse.client.node import addresses_of, kafka_address_at
 from streamhouse.model.errors import NotFound, NotLeader, StreamHouseError, Unavailable
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.retry import backoff_ms
@@ -58,8 +59,9 @@ class Cluster:
     @staticmethod
     @asynccontextmanager
     async def connect(bootstrap: str, options: ConnectionOptions | None = None) -> AsyncIterator[Cluster]:
-        """A cluster that at least one bootstrap broker answered for; closed at the end of the block."""
-        cluster = Cluster(parse_bootstrap(bootstrap), options=options)
+        """A cluster that at least one bootstrap broker answered for; closed at the end of the block. A node's HTTP
+        address, or URL, is as good as its Kafka address."""
+        cluster = Cluster(await addresses_of(bootstrap), options=options)
         try:
             await cluster.any_broker()
             yield cluster
@@ -74,7 +76,7 @@ class Cluster:
         problems: list[StreamHouseError] = []
         for address in dict.fromkeys((*self._nodes.values(), *self._bootstrap)):
             try:
-                return await self.connection(address)
+                return await self._broker_at(address)
             except Unavailable as problem:
                 problems.append(problem)
         if len(problems) == 1:
@@ -82,6 +84,16 @@ class Cluster:
         raise Unavailable(
             "no broker answers: " + "; ".join(problem.message for problem in problems), hint=problems[0].hint
         )
+
+    async def _broker_at(self, address: Address) -> Connection:
+        """A node's HTTP port says where its Kafka port is."""
+        try:
+            return await self.connection(address)
+        except NotABroker as problem:
+            if not problem.speaks_http:
+                raise
+            told = await asyncio.to_thread(kafka_address_at, f"http://{address}")
+        return await self.connection(told)
 
     def known_topic(self, name: str) -> TopicLeaders | None:
         """What is known of a topic without asking, if that is not old: partitions may have been added since."""

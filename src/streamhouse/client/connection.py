@@ -25,9 +25,19 @@ Response = TypeVar("Response")
 
 DEFAULT_TIMEOUT_MS = 30_000
 _SIZE_BYTES = 4
+_HTTP = b"HTTP"
+"""What an HTTP server answers to a request of Kafka's begins so; as a size it would be more than a gigabyte."""
 _MIN_RESPONSE_BYTES = 4
 # Kept small: what the kernel cannot take yet makes the caller wait instead of piling up here.
 _WRITE_HIGH_WATER_BYTES = 1024 * 1024
+
+
+class NotABroker(Unavailable):
+    """Somebody answers at the address, and not as a Kafka broker does; `speaks_http`: but as an HTTP server does."""
+
+    def __init__(self, message: str, *, hint: str | None = None, speaks_http: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.speaks_http = speaks_http
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +77,18 @@ class Connection:
     async def open(cls, address: Address, options: ConnectionOptions | None = None) -> Connection:
         """Connects and learns which versions the broker speaks."""
         options = options or ConnectionOptions()
-        reader, writer = await _dial(address, options.connect_timeout_ms)
+        reader, writer = await dial(address, options.connect_timeout_ms)
         writer.transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER_BYTES)
         connection = cls(address, reader, writer, options)
         connection._tasks.start(connection._read_answers(), "answers")
         try:
             await connection._learn_versions()
+        except NotABroker:
+            await connection.close()
+            raise
+        except Unavailable as problem:
+            await connection.close()
+            raise NotABroker(problem.message, hint=problem.hint) from None
         except BaseException:
             await connection.close()
             raise
@@ -188,7 +204,11 @@ class Connection:
     async def _read_answers(self) -> None:
         try:
             while True:
-                size = int.from_bytes(await self._reader.readexactly(_SIZE_BYTES), "big", signed=True)
+                first = await self._reader.readexactly(_SIZE_BYTES)
+                if first == _HTTP:
+                    self._fail(_speaks_http(self.address))
+                    return
+                size = int.from_bytes(first, "big", signed=True)
                 if not _MIN_RESPONSE_BYTES <= size <= self._options.max_response_bytes:
                     raise MalformedRequest(f"a response of {size} bytes")
                 self._take_answer(memoryview(await self._reader.readexactly(size)))
@@ -196,7 +216,7 @@ class Connection:
             self._fail(_lost(self.address, problem))
         except StreamHouseError as problem:
             self._fail(
-                Unavailable(
+                NotABroker(
                     f"{self.address} sent what is no answer: {problem.message}", hint="is a Kafka broker on that port?"
                 )
             )
@@ -225,7 +245,7 @@ class Connection:
                 pending.answer.exception()  # a caller that still waits to send hears of it there, and not here
 
 
-async def _dial(address: Address, timeout_ms: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def dial(address: Address, timeout_ms: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             return await asyncio.open_connection(address.host, address.port)
@@ -238,6 +258,12 @@ async def _dial(address: Address, timeout_ms: int) -> tuple[asyncio.StreamReader
         if problem.errno in (errno.ECONNREFUSED, None):
             raise Unavailable(f"no broker at {address}", hint="start one with `streamhouse serve`") from None
         raise Unavailable(f"cannot connect to {address}: {problem.strerror}") from None
+
+
+def _speaks_http(address: Address) -> NotABroker:
+    return NotABroker(
+        f"{address} is an HTTP server and no Kafka broker", hint="give a broker's address", speaks_http=True
+    )
 
 
 def _lost(address: Address, problem: BaseException) -> Unavailable:

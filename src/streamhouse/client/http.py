@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Generator
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,11 +17,20 @@ from streamhouse.runtime.pause import pause_ms
 from streamhouse.runtime.retry import backoff_ms
 from streamhouse.wire.http.error_statuses import RETRIABLE, error_of
 from streamhouse.wire.http.planning import ErrorAnswer
+from streamhouse.wire.http.rest.problems import Problem, error_of_problem
+
+_log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 _CONNECT_TIMEOUT_S = 5.0
+_FIRST_ANSWER_S = 20.0
+"""A node that takes connections and does not answer may be a busy one, so it has longer than one that is not there."""
+_TELL_AFTER_MS = 5_000
 _FIRST_WAIT_MS = 50
 _LONGEST_WAIT_MS = 2_000
 _SHOWN_BODY = 200
+_LONGEST_LINE_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +55,31 @@ class HttpEndpoints:
     """One connection, which is kept while it works; the next endpoint is tried when it does not. Every call must be
     safe to repeat: whether one that was not answered was carried out is not known."""
 
-    def __init__(self, endpoints: str, *, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        endpoints: str,
+        *,
+        timeout_seconds: float,
+        retry_seconds: float | None = None,
+        reach_seconds: float | None = None,
+    ) -> None:
+        """`retry_seconds`: for how long a call that fails is begun again, 0 for never; default: the time-out of one.
+        `reach_seconds`: the same while no endpoint has ever answered, if that is less. An address that is wrong is
+        found soon then, and a node that is started anew still waited for."""
         self._endpoints = [_parse(part.strip()) for part in endpoints.split(",")]
         self._current = 0
         self._timeout_s = timeout_seconds
+        self._retry_s = timeout_seconds if retry_seconds is None else retry_seconds
+        self._reach_s = self._retry_s if reach_seconds is None else min(reach_seconds, self._retry_s)
+        self._is_reached = reach_seconds is None
         self._clock = SystemClock()
         self._connection: HTTPConnection | None = None
 
     def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """The answer's body; what a node refuses for good is raised as what it is there."""
-        deadline_ms = self._clock.monotonic_ms() + 1000 * self._timeout_s
-        for wait_ms in backoff_ms(_FIRST_WAIT_MS, _LONGEST_WAIT_MS):
+        begun_ms = self._clock.monotonic_ms()
+        is_told = False
+        for tries, wait_ms in enumerate(backoff_ms(_FIRST_WAIT_MS, _LONGEST_WAIT_MS), start=1):
             endpoint = self._endpoints[self._current]
             was_kept = self._connection is not None
             try:
@@ -66,10 +92,31 @@ class HttpEndpoints:
                     continue  # the node had closed it, as it does with idle ones
                 problem = Unavailable(f"{endpoint} does not answer: {str(broken) or type(broken).__name__}")
             self._next()
-            if self._clock.monotonic_ms() + wait_ms >= deadline_ms:
+            waited_ms = self._clock.monotonic_ms() - begun_ms
+            patience_ms = 1000 * (self._retry_s if self._is_reached else self._reach_s)
+            if waited_ms + wait_ms >= patience_ms and (self._is_reached or tries >= len(self._endpoints)):
                 raise Unavailable(problem.message, hint=problem.hint or "is it a StreamHouse node's HTTP port?")
+            if waited_ms >= _TELL_AFTER_MS and not is_told:
+                _log.warning("%s; asking again for another %d s", problem, (patience_ms - waited_ms) / 1000)
+                is_told = True
             pause_ms(wait_ms)
         raise AssertionError("the waits are endless")
+
+    def lines(self, method: str, path: str, body: bytes | None = None) -> Generator[bytes]:
+        """The answer line by line as it comes, asked for once; the time-out is that of each line. Whoever stops reading
+        closes this."""
+        endpoint = self._endpoints[self._current]
+        self.close()  # a kept connection may be one that the node has closed
+        try:
+            response = self._begin(endpoint, method, path, body)
+            if response.status >= 300:
+                raise _problem(endpoint, response.status, response.read())
+            while line := response.readline(_LONGEST_LINE_BYTES):
+                yield line
+        except (OSError, HTTPException) as broken:
+            raise Unavailable(f"{endpoint} does not answer any more: {str(broken) or type(broken).__name__}") from None
+        finally:
+            self.close()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -82,10 +129,7 @@ class HttpEndpoints:
             self._current = (self._current + 1) % len(self._endpoints)
 
     def _try(self, endpoint: _Endpoint, method: str, path: str, body: bytes | None) -> bytes:
-        connection = self._connected(endpoint)
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        connection.request(method, endpoint.path + path, body, headers)
-        response = connection.getresponse()
+        response = self._begin(endpoint, method, path, body)
         content = response.read()
         if response.status < 300:
             return content
@@ -94,23 +138,57 @@ class HttpEndpoints:
             raise _Refused(problem)
         raise problem
 
+    def _begin(self, endpoint: _Endpoint, method: str, path: str, body: bytes | None) -> HTTPResponse:
+        connection = self._connected(endpoint)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        connection.request(method, endpoint.path + path, body, headers)
+        response = connection.getresponse()
+        self._note_answer(connection)
+        return response
+
     def _connected(self, endpoint: _Endpoint) -> HTTPConnection:
         if self._connection is None:
             kind = HTTPSConnection if endpoint.is_secure else HTTPConnection
             connection = kind(endpoint.host, endpoint.port, timeout=min(self._timeout_s, _CONNECT_TIMEOUT_S))
             connection.connect()
             assert connection.sock is not None
-            connection.sock.settimeout(self._timeout_s)
+            first_answer_s = min(self._timeout_s, max(self._reach_s, _FIRST_ANSWER_S))
+            connection.sock.settimeout(self._timeout_s if self._is_reached else first_answer_s)
             self._connection = connection
         return self._connection
 
+    def _note_answer(self, connection: HTTPConnection) -> None:
+        if not self._is_reached:
+            self._is_reached = True
+            if connection.sock is not None:
+                connection.sock.settimeout(self._timeout_s)
+
+
+def decode_answer(answer: bytes, kind: type[Answer]) -> Answer:
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except msgspec.DecodeError as problem:
+        raise StreamHouseError(
+            f"the node's answer is not what was expected: {problem}", hint="is it a StreamHouse of this version?"
+        ) from None
+
 
 def _problem(endpoint: _Endpoint, status: int, content: bytes) -> StreamHouseError:
-    try:
-        return error_of(msgspec.json.decode(content, type=ErrorAnswer))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        shown = content[:_SHOWN_BODY].decode("utf-8", "replace").strip()
-        return StreamHouseError(f"{endpoint} answered {status}: {shown}", hint="is it a StreamHouse node's HTTP port?")
+    for read in (_planning_error, _rest_error):
+        try:
+            return read(content)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    shown = content[:_SHOWN_BODY].decode("utf-8", "replace").strip()
+    return StreamHouseError(f"{endpoint} answered {status}: {shown}", hint="is it a StreamHouse node's HTTP port?")
+
+
+def _planning_error(content: bytes) -> StreamHouseError:
+    return error_of(msgspec.json.decode(content, type=ErrorAnswer))
+
+
+def _rest_error(content: bytes) -> StreamHouseError:
+    return error_of_problem(msgspec.json.decode(content, type=Problem))
 
 
 def _parse(text: str) -> _Endpoint:

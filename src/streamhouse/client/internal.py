@@ -7,7 +7,18 @@ from dataclasses import asdict
 from uuid import UUID
 
 from streamhouse.client.grpc_channel import CONNECT_TIMEOUT_MS, GrpcChannel
-from streamhouse.client.peer import ANY_EPOCH, Fetched, FoundOffset, NewSegment, NodeWork, Produced
+from streamhouse.client.peer import (
+    ANY_EPOCH,
+    Fetched,
+    FoundOffset,
+    NewSegment,
+    NodeWal,
+    NodeWork,
+    Produced,
+    WalFile,
+    WalObject,
+    WalOnDisk,
+)
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import BatchTooLarge, OutcomeUnknown
 from streamhouse.model.names import TopicPartition
@@ -47,6 +58,7 @@ class PeerClient:
         self._flush = method(_SERVICE, "Flush", pb.FlushRequest, pb.FlushResponse)
         self._nudge_transfers = method(_SERVICE, "NudgeTransfers", pb.NudgeTransfersRequest, pb.NudgeTransfersResponse)
         self._work = method(_SERVICE, "Work", pb.WorkRequest, pb.WorkResponse)
+        self._wal = method(_SERVICE, "Wal", pb.WalRequest, pb.WalResponse)
 
     async def produce(
         self,
@@ -149,6 +161,27 @@ class PeerClient:
                 TopicPartition(UUID(bytes=end.partition.topic_id), end.partition.number): end.high_watermark
                 for end in told.ends
             },
+            oldest_upload_ms=told.oldest_upload_ms,
+            wal_problem=told.wal_problem if told.HasField("wal_problem") else None,
+        )
+
+    async def wal(self, *, timeout_ms: int) -> NodeWal:
+        told = await self._channel.call(self._wal, pb.WalRequest(), timeout_ms)
+        return NodeWal(
+            disk=_wal_on_disk(told.disk) if told.HasField("disk") else None,
+            gathered_batches=told.gathered_batches,
+            gathered_bytes=told.gathered_bytes,
+            in_flight=[
+                WalObject(
+                    key=each.key,
+                    size_bytes=each.size_bytes,
+                    partition_count=each.partition_count,
+                    is_stored=each.is_stored,
+                )
+                for each in told.in_flight
+            ],
+            uncovered_records=told.uncovered_records,
+            uncovered_bytes=told.uncovered_bytes,
         )
 
     async def close(self) -> None:
@@ -158,3 +191,17 @@ class PeerClient:
 
 def _message(partition: TopicPartition) -> pb.Partition:
     return pb.Partition(topic_id=partition.topic_id.bytes, number=partition.partition)
+
+
+def _wal_on_disk(told: pb.WalOnDisk) -> WalOnDisk:
+    return WalOnDisk(
+        files=[
+            WalFile(
+                name=each.name, size_bytes=each.size_bytes, is_current=each.is_current, owner_count=each.owner_count
+            )
+            for each in told.files
+        ],
+        unsynced_batches=told.unsynced_batches,
+        unsynced_bytes=told.unsynced_bytes,
+        problem=told.problem if told.HasField("problem") else None,
+    )

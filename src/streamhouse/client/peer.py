@@ -69,7 +69,9 @@ class NewSegment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWork:
     """What a node has done since it started, all its listeners together: look twice for a rate. Latencies are of the
-    last minute or so, None while there was nothing to measure. `ends` are the high watermarks of what it leads."""
+    last minute or so, None while there was nothing to measure; what still waits for its WAL counts in the 99th
+    percentile. `ends` are the high watermarks of what it leads; `wal_problem` says why the WAL on its disk cannot be
+    written, if so; `oldest_upload_ms` is for how long a segment has been on its way to the object store."""
 
     records_in: int
     bytes_in: int
@@ -80,6 +82,52 @@ class NodeWork:
     buffered_bytes: int
     buffer_limit_bytes: int
     ends: Mapping[TopicPartition, int]
+    wal_problem: str | None = None
+    oldest_upload_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalFile:
+    """`owner_count`: how many partitions have records in it that are in no segment yet."""
+
+    name: str
+    size_bytes: int
+    is_current: bool
+    owner_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalOnDisk:
+    """Files oldest first; `unsynced` is what was appended and is not known to be on disk. `problem` says why appends
+    are refused, if they are."""
+
+    files: Sequence[WalFile]
+    unsynced_batches: int
+    unsynced_bytes: int
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalObject:
+    """On its way to the object store; its key is "" before its upload begins."""
+
+    key: str
+    size_bytes: int
+    partition_count: int
+    is_stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWal:
+    """A node's write-ahead logs: on its disk, if it has one, and what waits for an object or is on its way as one;
+    `uncovered` is what they are needed for, durable and in no segment yet."""
+
+    disk: WalOnDisk | None
+    gathered_batches: int
+    gathered_bytes: int
+    in_flight: Sequence[WalObject]
+    uncovered_records: int
+    uncovered_bytes: int
 
 
 class Peer(Protocol):
@@ -134,6 +182,8 @@ class Peer(Protocol):
         """Let it look at the transfers under way now."""
 
     async def work(self, *, timeout_ms: int) -> NodeWork: ...
+
+    async def wal(self, *, timeout_ms: int) -> NodeWal: ...
 
 
 class RemotePeer(Peer, Protocol):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 from uuid import UUID
 
 import msgspec
 
-from streamhouse.client.http import HttpEndpoints
-from streamhouse.model.errors import StreamHouseError
+from streamhouse.client.http import HttpEndpoints, decode_answer
 from streamhouse.wire.http import planning as api
 from streamhouse.wire.http.planning import PREFIX
-
-Answer = TypeVar("Answer")
 
 
 class PlanningClient:
@@ -23,10 +20,10 @@ class PlanningClient:
     Calls raise what the node raised, as kinds of the error tree; Unavailable if there is no answer after retries. All
     of them are safe to repeat, and are repeated when a connection breaks or a node says that it cannot do it now."""
 
-    def __init__(self, endpoint: str, *, timeout_seconds: float = 60.0) -> None:
+    def __init__(self, endpoint: str, *, timeout_seconds: float = 60.0, reach_seconds: float | None = None) -> None:
         """`endpoint`: http://HOST:PORT, or several separated by commas, tried in order. A single try may take the
-        time-out, and after it no other is begun."""
-        self._endpoints = HttpEndpoints(endpoint, timeout_seconds=timeout_seconds)
+        time-out, and after it no other is begun. `reach_seconds`: the patience until a node has answered once."""
+        self._endpoints = HttpEndpoints(endpoint, timeout_seconds=timeout_seconds, reach_seconds=reach_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -35,20 +32,20 @@ class PlanningClient:
         self.close()
 
     def cluster(self) -> api.ClusterAnswer:
-        return _decode(self._endpoints.call("GET", f"{PREFIX}/cluster"), api.ClusterAnswer)
+        return decode_answer(self._endpoints.call("GET", f"{PREFIX}/cluster"), api.ClusterAnswer)
 
     def topics(self) -> list[api.TopicAnswer]:
-        return _decode(self._endpoints.call("GET", f"{PREFIX}/topics"), list[api.TopicAnswer])
+        return decode_answer(self._endpoints.call("GET", f"{PREFIX}/topics"), list[api.TopicAnswer])
 
     def offsets(self, questions: Sequence[api.OffsetQuestion]) -> list[int | None]:
         answer = self._post("/offsets", api.OffsetsRequest(questions=list(questions)))
-        return _decode(answer, api.OffsetsAnswer).offsets
+        return decode_answer(answer, api.OffsetsAnswer).offsets
 
     def ranges(
         self, questions: Sequence[api.RangeQuestion], *, piece_bytes: int, presign: bool = False
     ) -> list[api.RangeAnswer]:
         request = api.RangesRequest(questions=list(questions), piece_bytes=piece_bytes, presign=presign)
-        return _decode(self._post("/ranges", request), api.RangesAnswer).ranges
+        return decode_answer(self._post("/ranges", request), api.RangesAnswer).ranges
 
     def tail(self, topic: str, partition: int, start: int, max_bytes: int, *, topic_id: UUID | None = None) -> bytes:
         request = api.TailRequest(topic=topic, partition=partition, start=start, max_bytes=max_bytes, topic_id=topic_id)
@@ -57,16 +54,16 @@ class PlanningClient:
     def segments(self, topic: str, partition: int, *, to_replace: bool = False) -> api.SegmentsAnswer:
         request = api.SegmentsRequest(topic=topic, partition=partition, to_replace=to_replace)
         answer = self._post("/segments", request)
-        return _decode(answer, api.SegmentsAnswer)
+        return decode_answer(answer, api.SegmentsAnswer)
 
     def replace(self, request: api.ReplaceRequest) -> None:
         self._post("/replace", request)
 
     def stage(self, keys: Sequence[str]) -> list[str]:
-        return _decode(self._post("/stage", api.StageRequest(keys=list(keys))), api.StageAnswer).urls
+        return decode_answer(self._post("/stage", api.StageRequest(keys=list(keys))), api.StageAnswer).urls
 
     def adopt(self, request: api.AdoptRequest) -> api.AdoptAnswer:
-        return _decode(self._post("/adopt", request), api.AdoptAnswer)
+        return decode_answer(self._post("/adopt", request), api.AdoptAnswer)
 
     def abandon(self, keys: Sequence[str]) -> None:
         self._post("/abandon", api.AbandonRequest(keys=list(keys)))
@@ -79,12 +76,3 @@ class PlanningClient:
 
     def _post(self, path: str, message: msgspec.Struct) -> bytes:
         return self._endpoints.call("POST", f"{PREFIX}{path}", msgspec.json.encode(message))
-
-
-def _decode(answer: bytes, kind: type[Answer]) -> Answer:
-    try:
-        return msgspec.json.decode(answer, type=kind)
-    except msgspec.DecodeError as problem:
-        raise StreamHouseError(
-            f"the node's answer is not what was expected: {problem}", hint="is it a StreamHouse of this version?"
-        ) from None

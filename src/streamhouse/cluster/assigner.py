@@ -16,10 +16,11 @@ from uuid import UUID
 
 from streamhouse.cluster.hand_overs import HandOvers, PartitionHost
 from streamhouse.cluster.membership import Membership
+from streamhouse.cluster.owners import Owners, TopicConfigs, candidate_of
 from streamhouse.cluster.shard_placing import UNTAKEN_MS, ShardHost, ShardPlacing
 from streamhouse.cluster.store_watch import StoreWatch
 from streamhouse.cluster.view import ClusterView
-from streamhouse.core.placement.assignment import Assignment, Candidate
+from streamhouse.core.placement.assignment import Assignment
 from streamhouse.core.placement.liveness import next_expiry_ms
 from streamhouse.core.placement.rebalance import plan
 from streamhouse.core.placement.store_access import StoreAccess, StorePlacement
@@ -28,6 +29,7 @@ from streamhouse.metadata.cluster import (
     AgentRow,
     Change,
     Placement,
+    PlacementStore,
     ShardPlacement,
     TransferStore,
 )
@@ -46,14 +48,8 @@ _AFTER_FAILURE_MS = 500
 _DRAIN_ROUND_MS = 200
 
 
-class TopicCatalog(Protocol):
-    """The topics, and the configs that say which agents may lead them."""
-
+class TopicCatalog(TopicConfigs, Protocol):
     async def refresh(self) -> None: ...
-
-    def find_id(self, topic_id: UUID) -> Topic | None: ...
-
-    def config_of(self, topic: Topic) -> Mapping[str, str]: ...
 
 
 class Assigner:
@@ -63,6 +59,7 @@ class Assigner:
         membership: Membership | None,
         view: ClusterView,
         transfers: TransferStore,
+        placements: PlacementStore,
         topics: TopicCatalog,
         partitions: PartitionHost,
         shards: ShardHost,
@@ -76,6 +73,7 @@ class Assigner:
         self._store_watch = store_watch
         self._membership = membership
         self._view = view
+        self._owners = Owners(placements, view, topics)
         self._transfers = transfers
         self._topics = topics
         self._partitions = partitions
@@ -227,11 +225,10 @@ class Assigner:
         if self._membership is None:
             return
         await self._show_life()
-        assignment = Assignment(_candidate(agent) for agent in self._view.live)
         # What is quickly done and waited for by many comes first, and what may take its time last.
         steps: tuple[Callable[[], Awaitable[None]], ...] = (
-            lambda: self.shard_placing.place(assignment, self._view.shards),
-            lambda: self._place_partitions(assignment),
+            lambda: self.shard_placing.place(self._owners.assignment(), self._view.shards),
+            self._place_partitions,
             lambda: self.hand_overs.move(takes_part=self._is_live),
         )
         problems: list[StreamHouseError] = []
@@ -244,19 +241,23 @@ class Assigner:
             raise problems[0]
 
     async def _show_life(self) -> None:
-        """Others take us for dead, say because the database was away for longer than our leases: we are not."""
+        """Others take us for dead, say because the database was away for longer than our leases: we are not. Or they
+        have not heard yet of a config that was changed."""
         assert self._membership is not None
         own = self._view.agents.get(self._agent_id)
         if own is None or (not self._is_live and not own.is_draining):
             await self._membership.beat()
             await self._view.refresh()
+        elif own.info.durability != self._membership.info.durability:
+            await self._membership.say_durability()
 
     @property
     def _is_live(self) -> bool:
         return any(agent.info.agent_id == self._agent_id for agent in self._view.live)
 
-    async def _place_partitions(self, assignment: Assignment) -> None:
-        by_store = StorePlacement((_candidate(agent), agent.store_access) for agent in self._view.live)
+    async def _place_partitions(self) -> None:
+        assignment = await self._owners.settle()
+        by_store = StorePlacement((candidate_of(agent), agent.store_access) for agent in self._view.live)
         wanted: dict[TopicPartition, Topic] = {}
         desired: dict[TopicPartition, str | None] = {}
         in_store: set[TopicPartition] = set()
@@ -269,17 +270,19 @@ class Assigner:
                 configs[topic.topic_id] = self._topics.config_of(topic)
             config = configs[topic.topic_id]
             wanted[partition] = topic
-            choose = partial(
-                Assignment.desired_owner,
-                topic=topic.name,
-                partition=partition.partition,
-                agent_group=config["streamhouse.agent.group"],
-                zone=config["streamhouse.zone"],
-                pinned_to=placement.pinned_to,
-            )
-            desired[partition] = owner = choose(assignment)
+            group, zone, pinned_to = config["streamhouse.agent.group"], config["streamhouse.zone"], placement.pinned_to
+            owner = assignment.owner(placement.owner, agent_group=group, zone=zone, pinned_to=pinned_to)
+            desired[partition] = owner
             if config["streamhouse.durability"] == "object":
                 holder = placement.agent_id if placement.lease_left_ms > 0 else ""
+                choose = partial(
+                    Assignment.ringed_owner,
+                    topic=topic.name,
+                    partition=partition.partition,
+                    agent_group=group,
+                    zone=zone,
+                    pinned_to=pinned_to,
+                )
                 desired[partition] = by_store.owner(owner, holder, choose)
                 in_store.add(partition)
         placements = self._view.placements.values()
@@ -324,7 +327,3 @@ class Assigner:
         agent = self._view.agents.get(agent_id)
         if agent is not None:
             self._nudge(agent)
-
-
-def _candidate(agent: AgentRow) -> Candidate:
-    return Candidate(agent_id=agent.info.agent_id, zone=agent.info.zone, agent_group=agent.info.agent_group)

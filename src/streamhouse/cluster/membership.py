@@ -52,6 +52,10 @@ class Membership:
         self._is_draining = True
         await self._store.drain_agent(self.info.agent_id)
 
+    async def say_durability(self) -> None:
+        """Of topics that say none themselves, as it is in `info` by now."""
+        await self._store.say_durability(self.info.agent_id, self.info.durability)
+
     async def say_store_access(self, access: StoreAccess) -> None:
         await self._store.say_store_access(self.info.agent_id, access)
 

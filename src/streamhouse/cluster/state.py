@@ -17,6 +17,8 @@ from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
 
 _LATELY_MS = 3 * LONGEST_WAIT_MS
+_TRY_MS = 45_000
+"""How long a try may take, and the round that begins the next, on a slow machine."""
 _LOOK_BACK_MS = 5 * LONGEST_WAIT_MS
 """So that more than `STUCK_AFTER` tries are seen, however far apart they are by now."""
 
@@ -29,7 +31,7 @@ class AgentState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckHandOver:
-    """A partition that its leader again and again cannot hand over, how often of late, and why the last try failed."""
+    """A partition that its leader cannot hand over, how often in a row of late, and why the last try failed."""
 
     placement: Placement
     to_agent_id: str
@@ -87,24 +89,32 @@ class ClusterState:
     def stuck_hand_overs(self, now_ms: int) -> list[StuckHandOver]:
         """As the transfers tell of it, so that any node can say so; those that nobody has tried lately are no longer
         wanted."""
+        return [each for each in self._failed_hand_overs(now_ms) if each.failures >= STUCK_AFTER]
+
+    def failing_hand_overs(self, now_ms: int) -> list[StuckHandOver]:
+        """Those whose last tries have failed, and not yet so often."""
+        return [each for each in self._failed_hand_overs(now_ms) if each.failures < STUCK_AFTER]
+
+    def _failed_hand_overs(self, now_ms: int) -> list[StuckHandOver]:
+        """Of each partition that its leader could not hand over at the last try: how often in a row."""
         last_tries: dict[TopicPartition, list[Transfer]] = {}
         for transfer in self.transfers:
             if transfer.state.is_final:
                 last_tries.setdefault(transfer.partition, []).append(transfer)
-        stuck = []
+        failed = []
         for placement in self.placements:
             tries = last_tries.get(placement.partition, ())
             if not tries or tries[0].from_agent_id != leader_of(placement):
                 continue
             last = tries[0]
             failures = sum(1 for _ in takewhile(partial(_failed_alike, last), tries))
-            if failures >= STUCK_AFTER and now_ms - last.created_at_ms < _LATELY_MS:
-                stuck.append(
+            if failures and now_ms - last.created_at_ms < _next_try_within_ms(tries[:failures]):
+                failed.append(
                     StuckHandOver(
                         placement=placement, to_agent_id=last.to_agent_id, failures=failures, reason=last.reason
                     )
                 )
-        return stuck
+        return failed
 
     def of_topic(self, topic: str) -> list[Placement]:
         found = [placement for placement in self.placements if placement.topic == topic]
@@ -118,6 +128,13 @@ class ClusterState:
             if placement.partition.partition == number:
                 return placement
         raise NotFound(f"topic {topic!r} has no partition {number}", hint=f"they are 0 to {len(placements) - 1}")
+
+
+def _next_try_within_ms(tries: Sequence[Transfer]) -> int:
+    """After the last one began: each waits twice as long as the one before, and what comes no more is not wanted any
+    more. `tries` are those that failed in a row, newest first."""
+    gap_ms = tries[0].created_at_ms - tries[1].created_at_ms if len(tries) > 1 else 0
+    return min(_TRY_MS + 2 * gap_ms, _LATELY_MS)
 
 
 def _failed_alike(last: Transfer, transfer: Transfer) -> bool:

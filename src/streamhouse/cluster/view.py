@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
+from streamhouse.core.placement.assignment import Candidate
 from streamhouse.core.placement.liveness import is_heard_of, is_somewhere, live_agents
-from streamhouse.metadata.cluster import AgentRow, ClusterStore, Placement, ShardPlacement
+from streamhouse.metadata.cluster import AgentRow, ClusterStore, OwnerDecision, Placement, ShardPlacement
 from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.clock import Clock
 
@@ -36,17 +40,37 @@ class ClusterView:
         """Those that may lead."""
         self.placements: dict[TopicPartition, Placement] = {}
         self.shards: Sequence[ShardPlacement] = ()
+        self.owner_decision = OwnerDecision(version=0, agents=frozenset())
+        """Not newer than the owners that the placements tell."""
+        self._looked = asyncio.Event()
 
     async def refresh(self) -> None:
         looked_at_ms = self._clock.monotonic_ms()
+        owner_decision = await self._store.load_owner_decision()
         agents = await self._store.list_agents()
         placements = await self._store.list_placements()
         shards = await self._store.list_shard_placements()
         self.agents = {agent.info.agent_id: agent for agent in agents}
         self.placements = {placement.partition: placement for placement in placements}
         self.shards = shards
+        self.owner_decision = owner_decision
         self._looked_at_ms = looked_at_ms
         self.live = live_agents(agents, [*placements, *shards], liveness_ms=self._liveness_ms)
+        self._looked.set()
+        self._looked = asyncio.Event()
+
+    async def next_look(self, timeout_ms: int) -> None:
+        """Return when somebody has looked again, or the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._looked.wait()
+
+    def note_owners(self, version: int, agents: frozenset[Candidate], owners: Mapping[TopicPartition, str]) -> None:
+        """As this node has decided just now."""
+        for partition, owner in owners.items():
+            placement = self.placements[partition]
+            self.placements[partition] = replace(placement, owner=owner, former_owner=placement.owner)
+        self.owner_decision = OwnerDecision(version=version, agents=agents)
 
     @property
     def heard_of(self) -> list[AgentRow]:

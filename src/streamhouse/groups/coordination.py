@@ -122,6 +122,15 @@ class Coordination:
         if unread:
             self._tasks.start(self._load_again(unread), "loading")
 
+    async def outlast(self, duration_ms: int) -> None:
+        """Have every lease for so much longer, for a clock that is about to be moved (a fault hook)."""
+        longer_ms = 2 * duration_ms  # their holder stops answering a share of them early
+        self._ttl_ms += longer_ms
+        try:
+            await self.renew()
+        finally:
+            self._ttl_ms -= longer_ms
+
     async def _extend(self) -> list[ShardGroups]:
         """Those that others have are returned."""
         asked = list(self._held.values())

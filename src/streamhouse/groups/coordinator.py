@@ -448,11 +448,14 @@ class GroupCoordinator:
     async def _expire_offsets(self) -> None:
         while True:
             await self._clock.sleep_ms(min(self._offsets_retention_ms, _LONGEST_EXPIRY_INTERVAL_MS))
-            for shard in self._coordination:
-                try:
-                    await shard.expire(self._offsets_retention_ms)
-                except StreamHouseError as problem:
-                    _log.warning("offsets are expired later: %s", problem)
+            await self._expire_now()
+
+    async def _expire_now(self) -> None:
+        for shard in self._coordination:
+            try:
+                await shard.expire(self._offsets_retention_ms)
+            except StreamHouseError as problem:
+                _log.warning("offsets are expired later: %s", problem)
 
     @staticmethod
     async def _notice_topics(group: Group) -> None:
@@ -461,6 +464,36 @@ class GroupCoordinator:
         except StreamHouseError as problem:
             # It looks at the topics whenever it is read again.
             _log.warning("group %r has not looked at the topics: %s", group.group_id, problem)
+
+    # --- fault hooks ---
+
+    async def rebalance(self, group_id: str) -> GroupError | None:
+        """Have every member join again: those of a classic group as when somebody joins it. Members of the newer
+        protocol are never asked to, so theirs lose their memberships."""
+        group = self._find(group_id, absent=GroupError.GROUP_ID_NOT_FOUND)
+        if isinstance(group, GroupError):
+            return group
+
+        async def decide() -> None:
+            if isinstance(group.machine, ClassicGroup):
+                await group.settle(group.machine.rebalance(group.now_ms))
+            elif isinstance(group.machine, ConsumerGroup):
+                members = group.machine.describe().members
+                group.machine.leave([LeavingMember(member_id=one.member_id) for one in members], group.now_ms)
+                await group.store()
+
+        return await _ask(group, decide)
+
+    async def outlast(self, duration_ms: int) -> None:
+        """Hold what is held for so much longer, for a clock that is about to be moved."""
+        await self._coordination.outlast(duration_ms)
+
+    async def catch_up(self) -> None:
+        """The clock was moved: end the sessions and forget the offsets whose time has come."""
+        for shard in self._coordination:
+            for group in shard:
+                await _ask(group, group.tick)
+        await self._expire_now()
 
 
 async def _ask(group: Group, decide: Callable[[], Coroutine[Any, Any, T]]) -> T | GroupError:

@@ -135,7 +135,7 @@ class Group:
             async with asyncio.timeout(self._seconds_to_deadline()):
                 request, done = await self._mailbox.get()
         except TimeoutError:
-            await self._tick()
+            await self.tick()
             return
         self._is_busy = True
         try:
@@ -267,7 +267,8 @@ class Group:
     def _restored(self, row: GroupRow | None) -> Machine | None:
         return None if row is None else from_row(row, self.now_ms, self.classic_limits, self.consumer_limits)
 
-    async def _tick(self) -> None:
+    async def tick(self) -> None:
+        """Do all that is due by now."""
         if self.is_unread:
             self._shard.check_live()
             await self._read_again()

@@ -477,6 +477,15 @@ class Leadership:
             if leader is not None:
                 leader.configure(config)
 
+    async def outlast(self, duration_ms: int) -> None:
+        """Have every lease for so much longer, for a clock that is about to be moved (a fault hook)."""
+        longer_ms = 2 * duration_ms  # their holder stops writing a share of them early
+        self._ttl_ms += longer_ms
+        try:
+            await self.extend()
+        finally:
+            self._ttl_ms -= longer_ms
+
     def expire(self) -> None:
         """Behave as if every lease had just run out (a fault hook)."""
         for leader in self._leaders.values():

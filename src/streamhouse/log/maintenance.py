@@ -68,12 +68,15 @@ class Maintenance:
         try:
             while True:
                 await self._clock.sleep_ms(wait_ms)
-                for leader in list(self._leadership.leaders.values()):
-                    await self._attempt(partial(self.apply_retention, leader))
+                await self.retain_now()
                 wait_ms = interval_ms
         except asyncio.CancelledError:
             await self._log_starts.close()
             raise
+
+    async def retain_now(self) -> None:
+        for leader in list(self._leadership.leaders.values()):
+            await self._attempt(partial(self.apply_retention, leader))
 
     async def clean_up(self, interval_ms: int) -> None:
         """Runs until cancelled."""

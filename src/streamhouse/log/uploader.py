@@ -68,6 +68,7 @@ class Uploader:
         self._workers = 0
         self._closed = False
         self.keys_under_way: set[str] = set()
+        self._begun_ms: dict[str, int] = {}
 
     @property
     def waiting(self) -> int:
@@ -77,6 +78,11 @@ class Uploader:
     @property
     def under_way(self) -> int:
         return len(self._busy) - len(self._queued)
+
+    @property
+    def oldest_ms(self) -> int:
+        """For how long the segment has been on its way that is the oldest of those; stuck ones are tried for ever."""
+        return self._clock.monotonic_ms() - min(self._begun_ms.values(), default=self._clock.monotonic_ms())
 
     def due(self, leader: PartitionLeader) -> None:
         """The partition has enough for a segment. Saying it twice is saying it once."""
@@ -167,6 +173,7 @@ class Uploader:
         partition = leader.partition
         key = segment_key(partition.topic_id, partition.partition, encoded.base_offset, encoded.epoch, new_uuid())
         self.keys_under_way.add(key)
+        self._begun_ms[key] = self._clock.monotonic_ms()
         try:
             commit = self._commit_of(leader, encoded, key)
             with leader.step("upload", encoded.end_offset):
@@ -178,6 +185,7 @@ class Uploader:
             return False
         finally:
             self.keys_under_way.discard(key)
+            del self._begun_ms[key]
         if not leader.removed:
             leader.segment_committed(commit.segment, raw_bytes)
         return True

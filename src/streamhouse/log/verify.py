@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -67,9 +66,11 @@ class Verification:
         oldest_upload_ms: int,
         deep: bool,
         checked: Callable[[int], None] = lambda offsets: None,
+        objects_at_once: int = _REQUESTS_AT_ONCE,
+        most_findings: int | None = None,
     ) -> None:
         """Objects younger than `oldest_upload_ms` may be on their way to be registered. `checked` is told how many
-        offsets were looked at, again and again."""
+        offsets were looked at, again and again. `objects_at_once`: so many whole objects are in memory at a time."""
         self._metadata = metadata
         self._objects = objects
         self._oldest_upload_ms = oldest_upload_ms
@@ -78,7 +79,8 @@ class Verification:
         self._garbage: Set[str] = frozenset()
         self._orphans: list[str] = []
         self._topics: dict[UUID, str] = {}
-        self._report = Report()
+        self._reading = asyncio.Semaphore(objects_at_once)
+        self._report = Report(most_findings=most_findings)
 
     async def run(self, placements: Sequence[Placement]) -> Report:
         """Check these partitions, which should be all that there are."""
@@ -166,12 +168,14 @@ class Verification:
             return f"has {info.size_bytes} bytes instead of {row.size_bytes}"
         if not self._deep:
             return None
-        try:
-            data = await self._objects.get(row.object_key)
-        except NotFound:
-            return _MISSING
-        self._report.bytes_read += len(data)
-        return segment_problem(row, data)
+        async with self._reading:
+            try:
+                data = await self._objects.get(row.object_key)
+            except NotFound:
+                return _MISSING
+            self._report.bytes_read += len(data)
+            # In a thread: whoever else is on the loop must not wait until a large one is read through.
+            return await asyncio.to_thread(segment_problem, row, data)
 
     async def _check_wal_objects(self, partitions: Sequence[TopicPartition]) -> None:
         # In this order: an object that is retired in between is missing from the second, and nobody's any more.
@@ -199,17 +203,19 @@ class Verification:
         info = info or await self._head(key)
         if info is None:
             return [_MISSING]
-        problem_of = partial(_cut_off, object_bytes=info.size_bytes)
         if self._deep and ranges:
-            try:
-                data = await self._objects.get(key)
-            except NotFound:
-                return [_MISSING]
-            self._report.bytes_read += len(data)
-            problem_of = partial(range_problem, data=data)
+            async with self._reading:
+                try:
+                    data = await self._objects.get(key)
+                except NotFound:
+                    return [_MISSING]
+                self._report.bytes_read += len(data)
+                problems = await asyncio.to_thread(lambda: [range_problem(each, data=data) for each in ranges])
+        else:
+            problems = [_cut_off(each, object_bytes=info.size_bytes) for each in ranges]
         self._checked(sum(each.end_offset - each.base_offset for each in ranges))
-        problems = ((each, problem_of(each)) for each in ranges)
-        return [f"{self._range_name(each)} {problem}" for each, problem in problems if problem is not None]
+        found = zip(ranges, problems, strict=True)
+        return [f"{self._range_name(each)} {problem}" for each, problem in found if problem is not None]
 
     async def _ranges_by_object(self, partitions: Sequence[TopicPartition]) -> dict[str, list[WalRange]]:
         by_object: dict[str, list[WalRange]] = {}

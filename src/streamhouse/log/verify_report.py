@@ -33,8 +33,12 @@ class Finding:
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """Findings are in the order in which they were made."""
+    """Findings are in the order in which they were made. Of each severity no more than `most_findings` are kept, all of
+    them if it is None; `violation_count` and `note_count` are of all."""
 
+    most_findings: int | None = None
+    violation_count: int = 0
+    note_count: int = 0
     partitions: int = 0
     segments: int = 0
     wal_objects: int = 0
@@ -50,10 +54,17 @@ class Report:
         return [finding for finding in self.findings if finding.severity is Severity.NOTE]
 
     def violation(self, invariant: Invariant, subject: str, message: str) -> None:
-        self._add(Severity.VIOLATION, invariant, subject, message)
+        self.violation_count += 1
+        if self._has_place(self.violation_count):
+            self._add(Severity.VIOLATION, invariant, subject, message)
 
     def note(self, invariant: Invariant, subject: str, message: str) -> None:
-        self._add(Severity.NOTE, invariant, subject, message)
+        self.note_count += 1
+        if self._has_place(self.note_count):
+            self._add(Severity.NOTE, invariant, subject, message)
+
+    def _has_place(self, count: int) -> bool:
+        return self.most_findings is None or count <= self.most_findings
 
     def _add(self, severity: Severity, invariant: Invariant, subject: str, message: str) -> None:
         self.findings.append(Finding(severity=severity, invariant=invariant, subject=subject, message=message))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 from uuid import UUID
 
+from streamhouse.core.placement.assignment import Candidate
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.model.names import TopicPartition
@@ -15,13 +16,15 @@ from streamhouse.model.names import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInfo:
-    """What an agent says of itself. `address` is for other nodes (internal gRPC), `kafka_address` for clients."""
+    """What an agent says of itself. `address` is for other nodes (internal gRPC), `kafka_address` for clients;
+    `durability` is that of topics which say none themselves, where it leads them ("" if it did not say)."""
 
     agent_id: str
     address: str
     kafka_address: str
     zone: str
     agent_group: str
+    durability: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,8 @@ class Placement:
     `lease_left_ms`: time until the lease runs out by the database's clock; 0 or less when it is nobody's: one that ran
     out did so that long ago, one that was released has expired since 1970.
     `wal_agent_id`: the agent whose own disk may hold acknowledged records of it, "" if none; no other may lead it.
-    `pinned_to`: the agent that an operator moved it to, "" if the ring decides."""
+    `owner`: the agent that was chosen to lead it, "" if none was yet; `former_owner`: the one that was chosen before.
+    `pinned_to`: the agent that an operator moved it to, which stands over the owner; "" if none."""
 
     topic: str
     partition: TopicPartition
@@ -58,6 +62,16 @@ class Placement:
     log_start_offset: int
     committed_end: int
     durable_end: int
+    owner: str = ""
+    former_owner: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerDecision:
+    """The last choice of owners: how many there were by then, and among which agents it chose."""
+
+    version: int
+    agents: frozenset[Candidate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +133,9 @@ class AgentStore(Protocol):
     async def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
         """Until it says otherwise or registers again; NotFound if it is not registered."""
 
+    async def say_durability(self, agent_id: str, durability: str) -> None:
+        """The same for the durability of its info."""
+
     async def deregister_agent(self, agent_id: str) -> None:
         """Remove it; its node id stays its own. Nothing happens if it is not there."""
 
@@ -130,9 +147,19 @@ class PlacementStore(Protocol):
     async def list_shard_placements(self) -> list[ShardPlacement]:
         """Every coordinator shard, by number."""
 
+    async def load_owner_decision(self) -> OwnerDecision:
+        """Version 0, among nobody, if none was made yet."""
+
+    async def decide_owners(
+        self, version: int, agents: Collection[Candidate], owners: Mapping[TopicPartition, str]
+    ) -> bool:
+        """Note these owners, chosen among these agents, as the decision that follows `version`; partitions that are
+        gone are passed over. False, and nothing is changed, if that is not the last one (any more): somebody else has
+        decided, or an earlier try has, whose answer was lost."""
+
     async def pin_partition(self, partition: TopicPartition, agent_id: str) -> None:
-        """An operator's choice, which stands over the ring while that agent is alive; "" gives it back to the ring.
-        NotFound if the partition is gone."""
+        """An operator's choice, which stands over the owner while that agent is alive; "" takes it back. NotFound if
+        the partition is gone."""
 
     async def elect_unclean(self, partition: TopicPartition) -> str:
         """Give up what `wal_agent_id` may hold, so that others may lead; returns that agent's id, "" if there was none.

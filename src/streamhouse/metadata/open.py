@@ -14,15 +14,24 @@ _HINT = "use sqlite:///absolute/file, sqlite:relative/file, sqlite::memory: or p
 
 
 async def open_metadata(url: str, clock: Clock) -> MetadataStore:
+    check_metadata_url(url)
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite":
+        return await SqliteMetadataStore.open(_sqlite_path(rest), clock)
+    # Its driver takes longer to load than an embedded node needs to start.
+    from streamhouse.metadata.postgres.store import PostgresMetadataStore
+
+    return await PostgresMetadataStore.open(url)
+
+
+def check_metadata_url(url: str) -> None:
+    """InvalidConfig unless `open_metadata` could take it."""
     scheme, separator, rest = url.partition(":")
     match scheme if separator else "":
         case "sqlite":
-            return await SqliteMetadataStore.open(_sqlite_path(rest), clock)
+            _sqlite_path(rest)
         case "postgresql" | "postgres":
-            # Its driver takes longer to load than an embedded node needs to start.
-            from streamhouse.metadata.postgres.store import PostgresMetadataStore
-
-            return await PostgresMetadataStore.open(url)
+            pass
         case _:
             # Not the whole URL: it may hold a password.
             raise InvalidConfig(f"{scheme[:20]!r} is not a kind of metadata store", hint=_HINT)

@@ -12,6 +12,7 @@ from streamhouse.model.errors import AlreadyExists, InvalidInput
 
 _MAX_NODE_ID = 2**31 - 1
 _MAX_PORT = 65_535
+_DURABILITIES = ("", "wal", "object")
 _KNOWN_ACCESS = {access.value: access for access in StoreAccess}
 
 
@@ -23,6 +24,7 @@ class AgentDetails:
     kafka_address: str
     is_draining: bool
     store_access: StoreAccess = StoreAccess.USUAL
+    durability: str = ""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -31,6 +33,7 @@ class AgentDetails:
                 "kafka_address": self.kafka_address,
                 "draining": self.is_draining,
                 "store_access": self.store_access.value,
+                "durability": self.durability,
             }
         )
 
@@ -48,6 +51,7 @@ class AgentDetails:
             kafka_address=kafka_address if isinstance(kafka_address, str) and _is_address(kafka_address) else "",
             is_draining=found.get("draining") is True,
             store_access=_KNOWN_ACCESS.get(str(found.get("store_access")), StoreAccess.USUAL),
+            durability=str(said) if (said := found.get("durability")) in _DURABILITIES else "",
         )
 
 
@@ -82,10 +86,16 @@ def check_agent(info: AgentInfo, node_id: int) -> None:
     check_text("Kafka address", info.kafka_address)
     check_text("zone", info.zone)
     check_text("agent group", info.agent_group)
+    check_durability(info.durability)
     if not info.agent_id:
         raise InvalidInput("an agent needs an id")
     if not 0 <= node_id <= _MAX_NODE_ID:
         raise InvalidInput(f"{node_id} is not a node id")
+
+
+def check_durability(durability: str) -> None:
+    if durability not in _DURABILITIES:
+        raise InvalidInput(f"{durability[:100]!r} is not a durability", hint="wal or object")
 
 
 def choose_node_id(agent_id: str, asked: int, *, own: int | None, holder: str | None, unused: int) -> int:

@@ -30,12 +30,26 @@ class GroupPosition:
     offset: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTopic:
+    """What there is of a topic in segments; `newest_ms` is the latest time that a record of them says."""
+
+    size: StoredSize
+    newest_ms: int
+
+
 class TotalsStore(Protocol):
     async def stored_size(self) -> StoredSize:
         """Of all topics together. It reads every segment's row, so keep the answer for a while."""
 
     async def stored_sizes(self, topic_id: UUID) -> Mapping[int, StoredSize]:
         """By partition; one without segments is left out, and a topic that is gone has none."""
+
+    async def stored_topics(self) -> Mapping[UUID, StoredTopic]:
+        """By topic; one without segments is left out. It reads every segment's row, as `stored_size` does."""
+
+    async def list_topic_positions(self, topic_id: UUID, limit: int) -> list[GroupPosition]:
+        """Of all groups in one topic, by group id and partition."""
 
     async def list_group_positions(self, limit: int) -> list[GroupPosition]:
         """Of all groups, by group id and partition."""

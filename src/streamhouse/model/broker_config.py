@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from streamhouse.model.config_key import INT32_MAX, INT64_MAX, ConfigKey, ConfigType, integer
+from streamhouse.model.config_key import INT32_MAX, INT64_MAX, ConfigKey, ConfigType, idle_key, integer
 from streamhouse.model.topic import CONFIG_KEYS, LEAST_SEGMENT_BYTES
 
 _SPELLINGS = {
@@ -41,6 +41,9 @@ _SPELLINGS = {
 }
 """A topic config, and what Kafka calls the broker's default for it."""
 
+HTTP_ADDRESS_CONFIG = "streamhouse.http.address"
+"""Of a broker, read-only: how who knows a node's Kafka port finds its HTTP port."""
+
 THROTTLES = (
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
@@ -58,12 +61,12 @@ BROKER_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                     CONFIG_KEYS["segment.bytes"], check=integer(LEAST_SEGMENT_BYTES, INT32_MAX)
                 ),
                 **{
-                    name: ConfigKey(
-                        name=name,
-                        type=ConfigType.LONG,
-                        default=str(INT64_MAX),
-                        check=integer(0, INT64_MAX),
-                        help="for Kafka's tools; has no effect, since a partition has one leader and no followers",
+                    name: idle_key(
+                        name,
+                        ConfigType.LONG,
+                        str(INT64_MAX),
+                        integer(0, INT64_MAX),
+                        "a partition has one leader and no followers",
                     )
                     for name in THROTTLES
                 },

@@ -28,13 +28,21 @@ class ConfigType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
-    """One topic config: how a client's string is checked and what it means when absent."""
+    """One topic config: how a client's string is checked and what it means when absent. `idle_because`: why it has no
+    effect, if it has none."""
 
     name: str
     type: ConfigType
     default: str
     check: Callable[[str], str]
     help: str
+    idle_because: str | None = None
+
+
+def idle_key(name: str, type: ConfigType, default: str, check: Callable[[str], str], reason: str) -> ConfigKey:
+    """One that is taken and told again, so that Kafka's tools need no change."""
+    text = f"for Kafka's tools; has no effect, since {reason}"
+    return ConfigKey(name=name, type=type, default=default, check=check, help=text, idle_because=reason)
 
 
 def _digits(text: str) -> str:

@@ -10,8 +10,8 @@ from streamhouse.model.errors import InvalidConfig
 from streamhouse.model.idle_configs import IDLE_GROUP_CONFIG_KEYS
 
 _HEARTBEAT = "consumer.heartbeat.interval.ms"
-_SESSION = "consumer.session.timeout.ms"
-_LIMITS = {_HEARTBEAT: (5_000, 15_000), _SESSION: (45_000, 60_000)}
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+_LIMITS = {_HEARTBEAT: (5_000, 15_000), SESSION_TIMEOUT: (45_000, 60_000)}
 """Those that a broker of Kafka has by default for what its groups may be given."""
 
 GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
@@ -26,7 +26,7 @@ GROUP_CONFIG_KEYS: Mapping[str, ConfigKey] = MappingProxyType(
                 help="how often the members of a group with the consumer protocol are to beat",
             ),
             ConfigKey(
-                name=_SESSION,
+                name=SESSION_TIMEOUT,
                 type=ConfigType.INT,
                 default="45000",
                 check=integer(1, INT32_MAX),
@@ -49,5 +49,5 @@ def check_group_config(config: Mapping[str, str], stored: Mapping[str, str], set
             if not least <= int(value) <= most:
                 raise InvalidConfig(f"group config {name}: {value} is not between {least} and {most}")
     effective = {**defaults, **config}
-    if int(effective[_HEARTBEAT]) >= int(effective[_SESSION]):
-        raise InvalidConfig(f"group config {_HEARTBEAT} must be less than {_SESSION}")
+    if int(effective[_HEARTBEAT]) >= int(effective[SESSION_TIMEOUT]):
+        raise InvalidConfig(f"group config {_HEARTBEAT} must be less than {SESSION_TIMEOUT}")

@@ -6,7 +6,6 @@ changed a default, it is the one that says what happens here."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from streamhouse.model.config_key import (
     INT32_MAX,
@@ -15,6 +14,7 @@ from streamhouse.model.config_key import (
     ConfigType,
     boolean,
     choice,
+    idle_key,
     integer,
     plain_name,
     ratio,
@@ -36,22 +36,16 @@ _ASSIGNS_AT_ONCE = "members are assigned at once"
 _DURATION = re.compile(r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]+)?S)?)?")
 
 
-def _idle(name: str, type: ConfigType, default: str, check: Callable[[str], str], reason: str) -> ConfigKey:
-    return ConfigKey(
-        name=name, type=type, default=default, check=check, help=f"for Kafka's tools; has no effect, since {reason}"
-    )
-
-
 def _flag(name: str, default: bool, reason: str) -> ConfigKey:
-    return _idle(name, ConfigType.BOOLEAN, str(default).lower(), boolean, reason)
+    return idle_key(name, ConfigType.BOOLEAN, str(default).lower(), boolean, reason)
 
 
 def _long(name: str, default: int, reason: str, *, low: int = 0) -> ConfigKey:
-    return _idle(name, ConfigType.LONG, str(default), integer(low, INT64_MAX), reason)
+    return idle_key(name, ConfigType.LONG, str(default), integer(low, INT64_MAX), reason)
 
 
 def _int(name: str, default: int, reason: str, *, low: int = 0, high: int = INT32_MAX) -> ConfigKey:
-    return _idle(name, ConfigType.INT, str(default), integer(low, high), reason)
+    return idle_key(name, ConfigType.INT, str(default), integer(low, high), reason)
 
 
 def _gzip_level(text: str) -> str:
@@ -68,22 +62,22 @@ def _share_reset(text: str) -> str:
 
 
 IDLE_CONFIG_KEYS: tuple[ConfigKey, ...] = (
-    _idle("compression.gzip.level", ConfigType.INT, "-1", _gzip_level, _OWN_LEVEL),
+    idle_key("compression.gzip.level", ConfigType.INT, "-1", _gzip_level, _OWN_LEVEL),
     _int("compression.lz4.level", 9, _OWN_LEVEL, low=1, high=17),
     _int("compression.zstd.level", 3, _OWN_LEVEL, low=-131_072, high=22),
     _long("file.delete.delay.ms", 60_000, _NO_FILES),
     _long("flush.messages", INT64_MAX, _SYNCED, low=1),
     _long("flush.ms", INT64_MAX, _SYNCED),
-    _idle("follower.replication.throttled.replicas", ConfigType.LIST, "", throttled_replicas, _NO_REPLICAS),
+    idle_key("follower.replication.throttled.replicas", ConfigType.LIST, "", throttled_replicas, _NO_REPLICAS),
     _int("index.interval.bytes", 4096, _NO_FILES),
-    _idle("leader.replication.throttled.replicas", ConfigType.LIST, "", throttled_replicas, _NO_REPLICAS),
+    idle_key("leader.replication.throttled.replicas", ConfigType.LIST, "", throttled_replicas, _NO_REPLICAS),
     _long("local.retention.bytes", -2, _ALL_IN_OBJECTS, low=-2),
     _long("local.retention.ms", -2, _ALL_IN_OBJECTS, low=-2),
     _long("max.compaction.lag.ms", INT64_MAX, _COMPACTS_WHEN_TOLD, low=1),
     _flag("message.downconversion.enable", True, _ONE_FORMAT),
-    _idle("message.format.version", ConfigType.STRING, "3.0-IV1", plain_name, _ONE_FORMAT),
+    idle_key("message.format.version", ConfigType.STRING, "3.0-IV1", plain_name, _ONE_FORMAT),
     _long("message.timestamp.difference.max.ms", INT64_MAX, _TWO_LIMITS),
-    _idle("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", ratio, _COMPACTS_WHEN_TOLD),
+    idle_key("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", ratio, _COMPACTS_WHEN_TOLD),
     _int("min.insync.replicas", 1, _NO_REPLICAS, low=1),
     _flag("preallocate", False, _NO_FILES),
     _flag("remote.log.copy.disable", False, _ALL_IN_OBJECTS),
@@ -99,10 +93,10 @@ IDLE_GROUP_CONFIG_KEYS: tuple[ConfigKey, ...] = (
     _flag("consumer.assignor.offload.enable", True, _ASSIGNS_AT_ONCE),
     _int("share.assignment.interval.ms", 1000, _NO_SHARE_GROUPS, high=15_000),
     _flag("share.assignor.offload.enable", True, _NO_SHARE_GROUPS),
-    _idle("share.auto.offset.reset", ConfigType.STRING, "latest", _share_reset, _NO_SHARE_GROUPS),
+    idle_key("share.auto.offset.reset", ConfigType.STRING, "latest", _share_reset, _NO_SHARE_GROUPS),
     _int("share.delivery.count.limit", 5, _NO_SHARE_GROUPS, low=2, high=10),
     _int("share.heartbeat.interval.ms", 5000, _NO_SHARE_GROUPS, low=5000, high=15_000),
-    _idle(
+    idle_key(
         "share.isolation.level",
         ConfigType.STRING,
         "read_uncommitted",

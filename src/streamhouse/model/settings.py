@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 from streamhouse.model.topic import MAX_PARTITIONS, MAX_SEGMENT_BYTES
 
 MIB = 2**20
@@ -38,6 +39,12 @@ class Settings:
     grpc_port: int = _setting(Kind.INTEGER, 50051, "port of the gRPC listener; 0 picks a free one")
     flume_port: int = _setting(Kind.INTEGER, 9094, "port of the Flume listener; 0 picks a free one")
     advertise: str = _setting(Kind.TEXT, "", "HOST or HOST:PORT that clients are told to connect to")
+    advertise_http: str = _setting(
+        Kind.TEXT,
+        "",
+        "HOST or HOST:PORT by which commands are told to call the HTTP port; default: the host of advertise, and the"
+        " port that it listens on",
+    )
     http_names: str = _setting(
         Kind.TEXT,
         "",
@@ -121,7 +128,9 @@ class Settings:
     log_level: str = _setting(Kind.TEXT, "info", "debug, info, warning or error")
     log_format: str = _setting(Kind.TEXT, "text", "text or json: a line for each event in either")
     traces: bool = _setting(
-        Kind.FLAG, False, "trace some produces with OpenTelemetry, as its own variables say; needs streamhouse[otel]"
+        Kind.FLAG,
+        False,
+        f"trace some produces with OpenTelemetry, as its own variables say ({install_hint('otel')})",
     )
 
     def __post_init__(self) -> None:

@@ -10,13 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store as ObstoreS3
 
 from streamhouse.model.buffer import Buffer
 from streamhouse.model.errors import AlreadyExists, CorruptData, InvalidConfig, NotFound, StorageUnavailable
 from streamhouse.objects.checks import check_key, check_prefix, check_range, check_suffix
 from streamhouse.objects.patience import SLOWEST_RECEIVING, SLOWEST_SENDING, Patience
+from streamhouse.objects.s3_refusals import S3Place, brief, explain
 from streamhouse.objects.second_try import SecondTries
 from streamhouse.objects.store import ObjectInfo
 from streamhouse.runtime.entropy import new_uuid
@@ -59,6 +60,9 @@ class S3Store:
         self._bucket = bucket
         self._prefix = prefix
         self._options = options
+        self._place = S3Place(
+            bucket=bucket, endpoint=options.endpoint, region=options.region, has_keys=bool(options.access_key_id)
+        )
         self._pooled = self._connect()
         self._fresh = self._connect(keeps_connections=False)
         self._sending = SecondTries(SLOWEST_SENDING)
@@ -90,7 +94,7 @@ class S3Store:
                 self._bucket, prefix=self._prefix or None, config=config, client_options=client, retry_config=_RETRIES
             )
         except (BaseError, ValueError) as problem:
-            raise InvalidConfig(f"cannot use the S3 bucket {self._bucket!r}: {_first_line(problem)}") from None
+            raise InvalidConfig(f"cannot use the S3 bucket {self._bucket!r}: {brief(str(problem))}") from None
 
     async def check(self) -> None:
         """That the bucket is there, that we may use it, and that its server keeps what we build on: create-only."""
@@ -100,8 +104,9 @@ class S3Store:
         except StorageUnavailable as problem:
             raise StorageUnavailable(
                 problem.message,
-                hint=f"is {self._options.endpoint or 'AWS'} the right endpoint, does bucket {self._bucket!r} exist, "
-                "and may these keys use it?",
+                hint=problem.hint
+                or f"is {self._place.server} the right endpoint, does bucket {self._bucket!r} exist, and may these "
+                "keys use it?",
                 is_unanswered=problem.is_unanswered,
             ) from None
         probe = f"probe/{new_uuid()}"
@@ -192,7 +197,7 @@ class S3Store:
 
     async def sign(self, method: Literal["GET", "PUT"], keys: Sequence[str], lifetime_s: int) -> Sequence[str]:
         """See `store.Presigner`."""
-        with _our_errors("cannot sign URLs"):
+        with _our_errors("cannot sign URLs", self._place):
             return await obstore.sign_async(
                 self._pooled, method, [check_key(key) for key in keys], timedelta(seconds=lifetime_s)
             )
@@ -241,11 +246,11 @@ class S3Store:
         """`what`: how an error begins."""
 
         async def attempt(client: ObstoreS3, patience: Patience) -> T:
-            with _our_errors(what):
+            with _our_errors(what, self._place):
                 return await request(client, patience)
 
         pooled = self._pooled
-        with _our_errors(what):
+        with _our_errors(what, self._place):
             return await (direction or self._receiving).ask(
                 partial(attempt, pooled),
                 partial(attempt, self._fresh),
@@ -265,7 +270,8 @@ def _describe(found: obstore.ObjectMeta) -> ObjectInfo:
 
 
 @contextmanager
-def _our_errors(what: str) -> Iterator[None]:
+def _our_errors(what: str, place: S3Place) -> Iterator[None]:
+    """What an operator can mend is said first, and what S3 said behind it."""
     try:
         yield
     except AlreadyExistsError as problem:
@@ -273,15 +279,15 @@ def _our_errors(what: str) -> Iterator[None]:
     except FileNotFoundError as problem:
         # A missing bucket is the operator's trouble, not an object that is gone.
         if "NoSuchBucket" in str(problem):
-            raise StorageUnavailable(what, hint="the bucket does not exist") from problem
+            raise _refusal(problem, what, place) from problem
         raise NotFound(f"{what}: there is none") from problem
-    except (PermissionDeniedError, UnauthenticatedError) as problem:
-        raise StorageUnavailable(f"{what}: {_first_line(problem)}", hint="check the S3 keys and policy") from problem
     except (BaseError, OSError) as problem:
-        is_unanswered = isinstance(problem, TimeoutError)
-        raise StorageUnavailable(f"{what}: {_first_line(problem)}", is_unanswered=is_unanswered) from problem
+        raise _refusal(problem, what, place) from problem
 
 
-def _first_line(problem: Exception) -> str:
-    """obstore's messages go on with a dump of its own structures."""
-    return (str(problem).splitlines() or [type(problem).__name__])[0][:300]
+def _refusal(problem: Exception, what: str, place: S3Place) -> StorageUnavailable:
+    said = str(problem) or type(problem).__name__
+    reason = explain(said, place)
+    if reason is None:
+        return StorageUnavailable(f"{what}: {brief(said)}", is_unanswered=isinstance(problem, TimeoutError))
+    return StorageUnavailable(reason, hint=f"{what}: {brief(said)}")

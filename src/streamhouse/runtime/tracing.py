@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -39,7 +40,7 @@ def open_tracing() -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        raise InvalidConfig("traces need OpenTelemetry", hint="pip install 'streamhouse[otel]'") from None
+        raise InvalidConfig("traces need OpenTelemetry", hint=install_hint("otel")) from None
     provider = trace.get_tracer_provider()
     if not isinstance(provider, TracerProvider):
         name = os.environ.get("OTEL_SERVICE_NAME") or "streamhouse"

@@ -318,6 +318,16 @@ class Connection(asyncio.BufferedProtocol):
         elif self._own_filled == len(self._own):
             self._grow_own(min(self._own_frame_bytes, 2 * len(self._own)))
 
+    # --- who handles it ---
+
+    @property
+    def handler(self) -> FrameHandler | None:
+        return self._handler
+
+    def hand_to(self, handler: FrameHandler) -> None:
+        """From the next frame on (a fault hook: tests stand before a handler by this)."""
+        self._handler = handler
+
     # --- flow control ---
 
     def hold(self, size_bytes: int) -> None:

@@ -7,6 +7,14 @@ from functools import cache
 from streamhouse.client.planning import PlanningClient
 from streamhouse.wire.http.planning import ClusterAnswer
 
+_REACH_SECONDS = 5.0
+
+
+def first_client(endpoint: str) -> PlanningClient:
+    """For a driver that begins something: that nobody answers is told in seconds. Once a node has answered, it is
+    waited for as ever."""
+    return PlanningClient(endpoint, reach_seconds=_REACH_SECONDS)
+
 
 @cache
 def planning_client(endpoint: str) -> PlanningClient:

@@ -1,4 +1,4 @@
-"""Values of a topic as columns. Avro and Protobuf are left to Spark's own functions."""
+"""Values of a topic as columns: those that are JSON."""
 
 from __future__ import annotations
 

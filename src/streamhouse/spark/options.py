@@ -27,6 +27,12 @@ CONNECTION_OPTIONS = (
 
 # A query that was written for Kafka keeps these; they have nothing to say here.
 _KAFKA_PREFIX = "kafka."
+# What Spark adds to the options of a table that is made in its catalog.
+_OF_A_TABLE = "provider"
+_VIEW_HINT = (
+    "what works is CREATE TEMPORARY VIEW orders USING streamhouse"
+    " OPTIONS (endpoint 'http://127.0.0.1:8080', subscribe 'orders')"
+)
 
 
 class Options:
@@ -37,6 +43,18 @@ class Options:
 
     def check_known(self, known: Iterable[str]) -> None:
         """A misspelt option that is silently ignored is worse than an error."""
+        if _OF_A_TABLE in self._given:
+            raise InvalidConfig(
+                "a topic cannot be a table of Spark's catalog: Spark tells a Python source none of a table's options"
+                " when the table is read",
+                hint=_VIEW_HINT,
+            )
+        if not self._given:
+            raise InvalidConfig(
+                "no options were given, not even 'endpoint'; if this is a table that was made with CREATE TABLE … USING"
+                " streamhouse, Spark tells a Python source none of its options",
+                hint=_VIEW_HINT,
+            )
         names = {name.lower(): name for name in known}
         for name in self._given:
             if name not in names and not name.startswith(_KAFKA_PREFIX):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 from streamhouse.spark.home import home_without_archives
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ LOW_LATENCY: Mapping[str, str] = {
 to the disk in any case, and what a crash of the machine, not of the process, did to one may go unnoticed."""
 
 _LOCAL = re.compile(r"local(\[(?P<cores>\*|\d+)(?P<tries>,\d+)?\])?|local-cluster\[.*\]")
+_CONNECT = "sc://"
+_MASTERS = ("local", "spark://", "k8s://")
 _TASK_TRIES = 4
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _LOG4J2 = Path(__file__).with_name("log4j2.properties")
@@ -44,11 +47,12 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
     the options for Java.
 
     On any other master than a local one the executors' Python must have this package installed."""
+    _check_master(os.environ.get("SPARK_REMOTE") or master)
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise InvalidConfig("PySpark is not installed", hint="pip install 'streamhouse[spark]'") from error
+        raise InvalidConfig("PySpark is not installed", hint=install_hint("spark")) from error
     _check_java()
     is_local = _LOCAL.fullmatch(master) is not None
     if is_local:
@@ -64,9 +68,24 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
         with home_without_archives():
             session = builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise InvalidConfig(f"Spark's Java process did not start: {error}", hint=_JAVA_HINT) from error
+        hint = _JAVA_HINT if error.getCondition() == "JAVA_GATEWAY_EXITED" else None
+        raise InvalidConfig(f"Spark did not start: {error}", hint=hint) from error
     _register(session)
     return session
+
+
+def _check_master(master: str) -> None:
+    """Spark's Java process would end without a word that reaches us, as if Java were what is wrong."""
+    if master.startswith(_CONNECT):
+        raise InvalidConfig(
+            f"{master!r} is a Spark Connect server, which has a session of its own",
+            hint=f"SparkSession.builder.remote({master!r}).getOrCreate() gives it, and it knows format('streamhouse')"
+            " if the server's Python has this package",
+        )
+    if master != "yarn" and not master.startswith(_MASTERS):
+        raise InvalidConfig(
+            f"there is no master {master!r}", hint="it is local[*], spark://HOST:PORT, k8s://HOST:PORT or yarn"
+        )
 
 
 def _check_java() -> None:

@@ -7,13 +7,37 @@ import threading
 from collections.abc import Callable
 
 from streamhouse.app.node import Node
+from streamhouse.model.errors import InvalidInput, NotFound
 from streamhouse.objects.faulty import FaultyStore, Moment, Operation
 from streamhouse.testing.clock import MovableClock
+from streamhouse.testing.kafka_faults import (
+    Drop,
+    KafkaFault,
+    KafkaFaults,
+    api_named,
+    error_named,
+    number_of,
+    refusable_api,
+    topic_named,
+)
+from streamhouse.testing.time_passing import let_time_pass
+
+_LONGEST_DELAY_MS = 86_400_000
 
 
 class Faults:
-    def __init__(self, loop: asyncio.AbstractEventLoop, objects: FaultyStore, clock: MovableClock, node: Node) -> None:
+    """Each can be given while clients work, and holds until it has met so many requests, or until `heal`."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        objects: FaultyStore,
+        kafka: KafkaFaults,
+        clock: MovableClock,
+        node: Node,
+    ) -> None:
         self._loop = loop
+        self._kafka = kafka
         self._objects = objects
         self._clock = clock
         self._node = node
@@ -29,9 +53,76 @@ class Faults:
     def fail_reads(self, times: int | None = 1) -> None:
         self._on_loop(lambda: self._objects.fail(Operation.READ, times=times))
 
+    # --- at the Kafka port ---
+
+    def fail(self, api: str, error: str | int, *, times: int | None = 1, topic: str | None = None) -> KafkaFault:
+        """The next requests of an API ("Produce", "Fetch", "OffsetCommit", …) are not carried out and answered with an
+        error ("NOT_LEADER_OR_FOLLOWER", …); with `topic` only what they say of it. Of Metadata, only what it says of
+        topics. The answer's `met` counts them."""
+        return self._at_kafka_port(
+            KafkaFault(
+                api=refusable_api(api),
+                error=error_named(error),
+                remaining=number_of(times),
+                topic=topic_named(topic, api),
+            )
+        )
+
+    def slow(
+        self, api: str | None = None, *, delay_ms: float, times: int | None = 1, topic: str | None = None
+    ) -> KafkaFault:
+        """The next requests, of an API or all, begin so much later, and so does what comes behind them."""
+        if isinstance(delay_ms, bool) or not isinstance(delay_ms, int | float) or not 0 <= delay_ms < _LONGEST_DELAY_MS:
+            raise InvalidInput(f"delay_ms={delay_ms!r} is no delay", hint="milliseconds, less than a day")
+        return self._at_kafka_port(
+            KafkaFault(
+                api=None if api is None else api_named(api),
+                delay_ms=delay_ms,
+                remaining=number_of(times),
+                topic=topic_named(topic, api),
+            )
+        )
+
+    def drop_connections(
+        self,
+        api: str | None = None,
+        *,
+        times: int | None = 1,
+        lost_answer: bool = False,
+        topic: str | None = None,
+    ) -> KafkaFault | None:
+        """Connections end: all of them, now; or with `api` those on which its next requests come, before anything is
+        done about these, or with `lost_answer` when they were carried out."""
+        if api is None:
+            self._on_loop(self._node.kafka.traffic.abort)
+            return None
+        return self._at_kafka_port(
+            KafkaFault(
+                api=api_named(api),
+                drop=Drop.ANSWER if lost_answer else Drop.REQUEST,
+                remaining=number_of(times),
+                topic=topic_named(topic, api),
+            )
+        )
+
+    def rebalance(self, group: str) -> None:
+        """Every member of the group joins again, as soon as it hears of it: with its next heartbeat. Members of the
+        newer protocol (KIP-848) lose their partitions over it."""
+        refusal = asyncio.run_coroutine_threadsafe(self._node.broker.groups.rebalance(group), self._loop).result()
+        if refusal is not None:
+            raise NotFound(f"group {group!r} cannot be rebalanced: {refusal.name}", hint="wait(group=…) for it first")
+
+    def _at_kafka_port(self, fault: KafkaFault) -> KafkaFault:
+        self._on_loop(lambda: self._kafka.add(fault))
+        return fault
+
+    # --- all of them ---
+
     def heal(self) -> None:
-        """The object store works again."""
+        """The object store works again, and so does the Kafka port. What has happened has happened: clocks stay where
+        they are."""
         self._on_loop(self._objects.heal)
+        self._on_loop(self._kafka.heal)
 
     def expire_leases(self) -> None:
         """Every lease runs out now; the node takes them again when it next renews."""
@@ -42,8 +133,10 @@ class Faults:
         self._clock.jump(duration_ms)
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time pass at once, as while a process is paused."""
-        self._clock.pass_time(duration_ms)
+        """Let time pass at once. Afterwards what retention deletes in such a time is gone, samples with old timestamps
+        too; the sessions of group members have ended, unless they are longer: their clients could not beat, and join
+        again. The broker keeps its leases, and goes on."""
+        asyncio.run_coroutine_threadsafe(let_time_pass(self._node, self._clock, duration_ms), self._loop).result()
 
     def _on_loop(self, action: Callable[[], None]) -> None:
         done = threading.Event()

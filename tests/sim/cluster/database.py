@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from uuid import UUID
 
+from streamhouse.core.placement.assignment import Candidate
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferEvent, TransferState
 from streamhouse.metadata.checks import check_growth
-from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change, Placement, Transfer
+from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change, OwnerDecision, Placement, Transfer
 from streamhouse.metadata.hand_over import TIMED_OUT, judge_completions, movable
 from streamhouse.metadata.leadership import (
     LedPartition,
@@ -41,6 +42,8 @@ class PartitionRecord:
     producer_state: bytes = b""
     wal_agent_id: str = ""
     pinned_to: str = ""
+    owner: str = ""
+    former_owner: str = ""
     leader_agent_id: str = ""
     epoch: int = 0
     lease_expires_at_ms: int = 0
@@ -76,6 +79,7 @@ class Database:
             for number in range(topic.partition_count)
         }
         self._agents: dict[str, _AgentRecord] = {}
+        self._owner_decision = OwnerDecision(version=0, agents=frozenset())
         self._node_ids: dict[str, int] = {}
         self._transfers: dict[UUID, Transfer] = {}
         self._transfer_ends_ms: dict[UUID, int] = {}
@@ -251,6 +255,12 @@ class Database:
         self._agents[agent_id].store_access = access
         self._report(Change.AGENTS)
 
+    def say_durability(self, agent_id: str, durability: str) -> None:
+        if agent_id not in self._agents:
+            raise NotFound(f"no agent {agent_id!r}")
+        self._agents[agent_id].info = replace(self._agents[agent_id].info, durability=durability)
+        self._report(Change.AGENTS)
+
     def deregister_agent(self, agent_id: str) -> None:
         self._agents.pop(agent_id, None)
         self._report(Change.AGENTS)
@@ -271,9 +281,24 @@ class Database:
                 log_start_offset=record.log_start_offset,
                 committed_end=record.next_offset,
                 durable_end=record.durable_end,
+                owner=record.owner,
+                former_owner=record.former_owner,
             )
             for partition, record in self.partitions.items()
         ]
+
+    def load_owner_decision(self) -> OwnerDecision:
+        return self._owner_decision
+
+    def decide_owners(self, version: int, agents: Collection[Candidate], owners: Mapping[TopicPartition, str]) -> bool:
+        if version != self._owner_decision.version:
+            return False
+        self._owner_decision = OwnerDecision(version=version + 1, agents=frozenset(agents))
+        for partition, owner in owners.items():
+            record = self.partitions[partition]
+            record.former_owner, record.owner = record.owner, owner
+        self._report(Change.LEASES)
+        return True
 
     def pin_partition(self, partition: TopicPartition, agent_id: str) -> None:
         self.partitions[partition].pinned_to = agent_id

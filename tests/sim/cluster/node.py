@@ -182,6 +182,7 @@ class Node:
             view=self._view,
             store_watch=self._store_watch,
             transfers=self.database,  # type: ignore[arg-type]
+            placements=self.database,  # type: ignore[arg-type]
             topics=self._topics,
             partitions=self.engine,
             shards=NoShards(),

@@ -80,7 +80,12 @@ def test_partitions_go_from_who_cannot_store_to_who_can_and_nothing_is_lost() ->
         await let_go(engine, partitions)
         given[seed] += before - len(engine.leadership.leaders)
 
-    with patch.object(simulation, "draw", bucket_out_of_reach), patch.object(LogEngine, "let_go", count):
+    for_each = tuple(replace(topic, partition_count=len(AGENTS)) for topic in simulation.TOPICS)
+    with (
+        patch.object(simulation, "TOPICS", for_each),
+        patch.object(simulation, "draw", bucket_out_of_reach),
+        patch.object(LogEngine, "let_go", count),
+    ):
         for seed in range(SEEDS_TO_GIVE_AWAY):
             Simulation(seed).run()
     assert sum(count > 0 for count in given.values()) > SEEDS_TO_GIVE_AWAY // 2

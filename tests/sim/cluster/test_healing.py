@@ -37,7 +37,7 @@ def transfers_to_a_dead_agent(seed: int) -> int:
 
     Without topics whose records are on its disk, and whose leases nobody takes over: those would tell of its death."""
     with (
-        patch.object(simulations, "TOPICS", TOPICS[:1]),
+        patch.object(simulations, "TOPICS", (replace(TOPICS[0], partition_count=6),)),
         patch.object(nodes, "SETTINGS", replace(nodes.SETTINGS, liveness=5_000)),
     ):
         simulation = a_simulation(seed, Weather(), Fault(CRASH_SECONDS, "crash", AGENTS[seed % 3], seconds=60.0))

@@ -20,7 +20,7 @@ def shell(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> ClusterShell:
     """A cluster in a SQLite file and a directory, with nothing in it."""
-    for variable in ("STREAMHOUSE_METADATA", "STREAMHOUSE_CONFIG", "STREAMHOUSE_LIVENESS"):
+    for variable in ("STREAMHOUSE_METADATA", "STREAMHOUSE_CONFIG", "STREAMHOUSE_LIVENESS", "STREAMHOUSE_BOOTSTRAP"):
         monkeypatch.delenv(variable, raising=False)
     shell = ClusterShell(f"sqlite://{database}", tmp_path / "objects", capsys)
 

@@ -78,10 +78,65 @@ def test_help_imports_nothing_that_takes_long() -> None:
         ["consume", "x", "--max-messages", "0"],
         ["serve", "--segment-byte", "1"],
         ["bench", "--size", "big"],
+        ["serve", "--segment-age", "soon"],
+        ["serve", "--kafka-port", "70000"],
+        ["serve", "--config", "/no/such/file.toml"],
+        ["serve", "--objects", "nonsense"],
+        ["serve", "--objects", "s3://x"],
+        ["serve", "--objects", "s3://bucket/p", "--s3-endpoint", "nowhere"],
+        ["serve", "--objects", "s3://bucket/p", "--s3-access-key-id", "id"],
+        ["serve", "--metadata", "mysql://host/db"],
+        ["serve", "--agents", "2"],
+        ["agent", "--lease-ttl", "soon"],
+        ["agent", "list", "--metadata", "nonsense"],
+        ["agent", "drain", "a1", "--timeout", "soon"],
+        ["agent", "drain"],
+        ["config", "--segment-bytes", "big"],
+        ["topic", "list", "--bootstrap", "ftp://x"],
+        ["topic", "create", "x", "--config", "retention.ms=soon"],
+        ["topic", "create", "x", "--config", "retention.ms=-2"],
+        ["topic", "create", "x", "--config", "no.such.config=1"],
+        ["topic", "create", "../x"],
+        ["topic", "alter", "x", "--config", "retention.bytes=much"],
+        ["topic", "alter", "x", "--delete-config", "retention.m"],
+        ["topic", "describe", "x", "--metadata", "nonsense"],
+        ["produce", "../x", "--message", "m"],
+        ["consume", "x", "--format", "yaml"],
+        ["consume", "x", "--format", "%q"],
+        ["consume", "x", "--format", "full", "--json"],
+        ["consume", "x", "--group", "g", "--offset", "3"],
+        ["consume", "x", "--group", "g", "--partition", "0"],
+        ["consume", "x", "--group", ""],
+        ["completion", "tcsh"],
+        ["consume", "x", "--offset", "yesterday"],
+        ["consume", "x", "--offset", "@yesterday"],
+        ["wal", "show", "/no/such/file.wal"],
+        ["segment", "show", "key", "--format", "yaml"],
+        ["segment", "show", "a b"],
+        ["segment", "list", "a b/"],
+        ["segment", "list", "--objects", "nonsense"],
+        ["pipeline", "validate", "/no/such/file.yaml"],
+        ["pipeline", "run", "/no/such/file.yaml"],
+        ["pipeline", "stop", "x", "--timeout", "soon"],
+        ["maintain", "compact", "--target-size", "big"],
+        ["maintain", "compact", "--s3-region", "x", "--config", "/no/such/file.toml"],
+        ["maintain", "verify", "--settling", "soon"],
+        ["maintain", "rebuild", "--metadata", "nonsense"],
+        ["cluster", "verify", "--objects", "nonsense"],
+        ["partition", "move", "x", "0"],
+        ["partition", "list", "--config", "/no/such/file.toml"],
+        ["group", "reset", "g"],
+        ["group", "reset", "g", "--topic", "t", "--to-time", "soon"],
+        ["flume", "produce", "--broker", "host:port", "--topic", "t", "--message", "m"],
+        ["flume", "consume", "--broker", "http://host", "--topic", "t"],
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_one_line_and_exit_code_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_line_and_exit_code_two(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
     assert run(arguments) == 2
 
     captured = capsys.readouterr()
@@ -89,19 +144,43 @@ def test_wrong_usage_is_one_line_and_exit_code_two(arguments: list[str], capsys:
     assert captured.err.startswith("error: ")
     assert "--help" in captured.err
     assert captured.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["topics"], "`streamhouse topic`"),
+        (["tpoic"], "`streamhouse topic`"),
+        (["Topic", "list"], "`streamhouse topic`"),
+        (["agents", "list"], "`streamhouse agent`"),
+        (["topic", "lst"], "`streamhouse topic list`"),
+        (["topic", "creat", "x"], "`streamhouse topic create`"),
+        (["agent", "drian"], "`streamhouse agent drain`"),
+        (["maintain", "compct"], "`streamhouse maintain compact`"),
+        (["topic", "list", "--jsno"], "'--json'"),
+        (["--vresion"], "'--version'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_misspelt_command_is_told_the_one_that_is_like_it(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+
+    assert f"did you mean {meant}?" in capsys.readouterr().err.replace("Did", "did")
+
+
+def test_what_is_like_no_command_is_told_where_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["zzz"]) == 2
+
+    assert capsys.readouterr().err == "error: there is no command 'zzz' (see `streamhouse --help`)\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["serve", "--segment-age", "soon"], "--segment-age: 'soon' is not a duration"),
-        (["serve", "--kafka-port", "70000"], "kafka_port must be 0 to 65535"),
-        (["serve", "--config", "/no/such/file.toml"], "no settings file"),
-        (["consume", "x", "--format", "yaml"], "not a format"),
-        (["consume", "x", "--offset", "yesterday"], "not where to start"),
-        (["topic", "list", "--bootstrap", "http://x"], "not a broker address"),
         (["wal", "show", "--data-dir", "/no/such/dir"], "no WAL in '/no/such/dir'"),
-        (["wal", "show", "/no/such/file.wal"], "no file"),
         (["segment", "show", "key", "--data-dir", "/no/such/dir"], "no object store"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

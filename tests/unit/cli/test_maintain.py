@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from streamhouse.cli import maintain
+from streamhouse.cli import maintain, spark_node
 from streamhouse.cli.main import run
+from streamhouse.client.admin import Admin
+from streamhouse.client.cluster import Cluster
 from streamhouse.core.rebuild import Gap, RebuiltMetadata, RebuiltPartition, RebuiltTopic
 from streamhouse.spark.jobs import compact, merge, rebuild, verify
 from streamhouse.spark.jobs.bucket import Damaged
@@ -21,6 +24,7 @@ from streamhouse.spark.jobs.export.job import Exported, ExportReport
 from streamhouse.spark.jobs.rebuild import MissingOffsets, RebuildReport
 from streamhouse.spark.jobs.swap import Swap
 from streamhouse.spark.jobs.verify import Finding, Report, Severity
+from streamhouse.testing import Broker
 
 SWAP = Swap(
     topic="orders",
@@ -49,9 +53,28 @@ class Jobs:
         return self.answer
 
 
+@pytest.fixture(scope="module")
+def node() -> Iterator[Broker]:
+    with Broker(http=True, default_partitions=1) as broker:
+        asyncio.run(_create(broker.bootstrap))
+        yield broker
+
+
+async def _create(bootstrap: str) -> None:
+    async with Cluster.connect(bootstrap) as cluster:
+        await Admin(cluster).create_topic("orders", configs={"cleanup.policy": "compact"})
+
+
 @pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    for variable in ("STREAMHOUSE_ENDPOINT", "STREAMHOUSE_CONFIG", "AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL"):
+def jobs(monkeypatch: pytest.MonkeyPatch, node: Broker) -> Jobs:
+    monkeypatch.setattr(spark_node, "DEFAULT_BOOTSTRAP", node.bootstrap)
+    for variable in (
+        "STREAMHOUSE_ENDPOINT",
+        "STREAMHOUSE_BOOTSTRAP",
+        "STREAMHOUSE_CONFIG",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_ENDPOINT_URL",
+    ):
         monkeypatch.delenv(variable, raising=False)
     jobs = Jobs()
 
@@ -73,7 +96,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
 
 
 def test_compact_is_asked_for_topics_of_a_node_and_shows_what_it_did(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
+    jobs: Jobs, node: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     jobs.answer = [SWAP]
 
@@ -83,7 +106,7 @@ def test_compact_is_asked_for_topics_of_a_node_and_shows_what_it_did(
             "compact",
             "orders",
             "--endpoint",
-            "http://node:1",
+            node.endpoint,
             "--master",
             "local[3]",
             "--target-size",
@@ -97,7 +120,7 @@ def test_compact_is_asked_for_topics_of_a_node_and_shows_what_it_did(
         ("orders",),
         2**20,
         False,
-        "http://node:1",
+        node.endpoint,
     )
     assert jobs.masters == ["local[3]"]
     out = capsys.readouterr().out
@@ -275,4 +298,4 @@ def test_without_pyspark_the_error_says_what_to_install(
 
     assert run(["maintain", "compact"]) == 1
 
-    assert "pip install 'streamhouse[spark]'" in capsys.readouterr().err
+    assert "in a checkout of StreamHouse: pip install '.[spark]'" in capsys.readouterr().err

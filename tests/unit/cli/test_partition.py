@@ -134,7 +134,7 @@ def test_a_pin_is_taken_back(shell: ClusterShell) -> None:
     shell.lead("a1", *shell.create())
     shell.ok("partition", "move", "orders", "0", "--to", "a1")
 
-    assert "is the ring's again" in shell.ok("partition", "move", "orders", "0", "--unpin")
+    assert "is its owner's again" in shell.ok("partition", "move", "orders", "0", "--unpin")
 
     assert pinned_to(shell) == ""
 

@@ -154,6 +154,37 @@ def test_nobody_there_is_unavailable_in_the_end() -> None:
         client.topics()
 
 
+def test_nobody_who_has_ever_answered_is_told_of_long_before_the_time_out(scripted: Callable[..., Scripted]) -> None:
+    endpoints = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    client = PlanningClient(",".join(endpoints), timeout_seconds=3600, reach_seconds=0.05)
+    with client, pytest.raises(Unavailable, match=endpoints[1]):
+        client.topics()
+
+    with PlanningClient(f"{endpoints[0]},{scripted(WELL).endpoint}", reach_seconds=0) as client:
+        assert client.cluster() == CLUSTER, "every endpoint is tried"
+
+
+def test_who_has_answered_once_is_waited_for(scripted: Callable[..., Scripted]) -> None:
+    server = scripted(WELL, *[refusal(Unavailable("starting"))] * 4, HANG_UP, HANG_UP, WELL)
+    with PlanningClient(server.endpoint, reach_seconds=0) as client:
+        assert (client.cluster(), client.cluster()) == (CLUSTER, CLUSTER)
+
+    assert len(server.asked) == 8
+
+
+def test_long_waiting_is_told_of_while_it_lasts(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamhouse.client.http._TELL_AFTER_MS", 0)
+    endpoint = f"127.0.0.1:{free_port()}"
+    with PlanningClient(endpoint, timeout_seconds=0.5) as client, pytest.raises(Unavailable):
+        client.topics()
+
+    (told,) = caplog.messages
+    assert told.startswith(f"{endpoint} does not answer: ")
+    assert "asking again" in told
+
+
 def test_a_node_that_never_can_is_unavailable_in_the_end_with_its_reason(scripted: Callable[..., Scripted]) -> None:
     server = scripted(refusal(NotLeader("nobody leads t/0")))
     client = PlanningClient(server.endpoint, timeout_seconds=3)

@@ -63,7 +63,7 @@ def test_the_architecture_names_files_at_all() -> None:
 def test_the_layer_line_is_the_one_that_is_checked() -> None:
     contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
-    _, _, drawing = (REPOSITORY / "ARCHITECTURE.md").read_text("utf-8").partition("```\n")
+    _, _, drawing = (REPOSITORY / "ARCHITECTURE.md").read_text("utf-8").partition("```text\n")
     drawn = [re.split(r"\s{2,}", line)[0] for line in drawing.partition("```")[0].splitlines() if line[0] != "─"]
     # `python -m streamhouse` is a door to `cli` and nothing more.
     assert drawn == [layer for layer in layers if layer != "__main__"]

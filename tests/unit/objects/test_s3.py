@@ -31,7 +31,7 @@ FORMER_TIMEOUT_S = 60
 
 
 async def test_a_bucket_that_does_not_exist_is_said_at_open(s3_bucket: S3Bucket) -> None:
-    with pytest.raises(StorageUnavailable, match="does bucket 'no-such-bucket' exist"):
+    with pytest.raises(StorageUnavailable, match=r"^there is no bucket 'no-such-bucket' at http://.* \(cannot list ''"):
         await open_store("s3://no-such-bucket/x", ManualClock(), s3_options(s3_bucket))
 
 
@@ -40,7 +40,7 @@ async def test_keys_that_are_refused_are_said_at_open_without_the_secret(s3_buck
         replace(s3_options(s3_bucket), access_key_id="nobody"),
         replace(s3_options(s3_bucket), secret_access_key="hunter2-wrong"),
     ):
-        with pytest.raises(StorageUnavailable, match="may these keys use it") as caught:
+        with pytest.raises(StorageUnavailable, match=r"^S3 refuses these keys: ") as caught:
             await open_store(s3_bucket.url, ManualClock(), wrong)
         for secret in (SECRET_ACCESS_KEY, "hunter2"):
             assert secret not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
@@ -48,7 +48,7 @@ async def test_keys_that_are_refused_are_said_at_open_without_the_secret(s3_buck
 
 async def test_nobody_at_the_endpoint_is_said_at_open(s3_bucket: S3Bucket) -> None:
     options = replace(s3_options(s3_bucket), endpoint="http://127.0.0.1:1")
-    with pytest.raises(StorageUnavailable, match=r"http://127\.0\.0\.1:1"):
+    with pytest.raises(StorageUnavailable, match=r"^nobody answers at http://127\.0\.0\.1:1: is S3 running"):
         await open_store(s3_bucket.url, ManualClock(), options)
 
 

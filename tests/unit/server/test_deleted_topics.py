@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -12,6 +13,19 @@ from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import create_topics, delete_topics, metadata
 
 DELAY_MS = 10_000
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    """With the delay that a node has; a broker inside a test has none."""
+    with Broker(auto_create_delay=DELAY_MS) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> Iterator[Kafka]:
+    with Kafka(broker.bootstrap) as kafka:
+        yield kafka
 
 
 @pytest.fixture
@@ -63,15 +77,15 @@ def test_other_topics_are_created_by_naming_them(kafka: Kafka, topic: str) -> No
     assert ask(kafka, f"{topic}-other") == ErrorCode.NONE
 
 
-def test_the_delay_can_be_switched_off() -> None:
-    with Broker(auto_create_delay=0) as broker, Kafka(broker.bootstrap) as kafka:
+def test_a_broker_inside_a_test_has_no_delay() -> None:
+    with Broker() as broker, Kafka(broker.bootstrap) as kafka:
         broker.create_topic("orders")
         delete(kafka, "orders")
         assert ask(kafka, "orders") == ErrorCode.NONE
 
 
 def test_what_is_remembered_of_deleted_topics_is_forgotten() -> None:
-    with Broker() as broker, Kafka(broker.bootstrap) as kafka:
+    with Broker(auto_create_delay=DELAY_MS) as broker, Kafka(broker.bootstrap) as kafka:
         for number in range(3):
             broker.create_topic(f"topic-{number}")
             delete(kafka, f"topic-{number}")

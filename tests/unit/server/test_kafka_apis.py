@@ -554,6 +554,7 @@ def test_a_broker_tells_what_tools_ask_before_they_create_a_topic(broker: Broker
             "num.partitions": "2",
             "advertised.listeners": f"PLAINTEXT://{broker.bootstrap}",
             "node.id": node_id,
+            "streamhouse.http.address": "",
             "log.retention.ms": "604800000",
             "group.consumer.migration.policy": "bidirectional",
             "group.max.session.timeout.ms": "1800000",

@@ -43,6 +43,15 @@ def test_a_broker_in_memory_takes_records_and_gives_them_back() -> None:
         assert values(broker) == [b"a", b"b"]
 
 
+def test_a_topics_configs_may_have_units() -> None:
+    with Broker() as broker:
+        broker.create_topic("orders", config={"retention.ms": "7d", "retention.bytes": "1GiB"})
+
+        stored = broker.node.broker.topics.get("orders").config
+
+    assert stored == {"retention.ms": "604800000", "retention.bytes": "1073741824"}
+
+
 def test_two_brokers_live_beside_one_another() -> None:
     with Broker() as first, Broker() as second:
         assert first.bootstrap != second.bootstrap
@@ -266,19 +275,6 @@ def test_retention_looks_once_a_day_unless_told_otherwise(streamhouse_broker: Br
         (answer,) = kafka.call(describe_configs, describe_configs.DescribeConfigsRequest(resources=[asked]), 4).results
 
     assert [config.value for config in answer.configs] == [str(24 * HOUR_MS)]
-
-
-def test_time_that_passes_ends_leases_and_retention_and_the_broker_goes_on() -> None:
-    with Broker(retention_interval=20, **FAST_LEASES) as broker:
-        broker.create_topic("orders", config={"retention.ms": str(HOUR_MS)})
-        produce(broker, b"old")
-        broker.flush()
-
-        broker.faults.pass_time(2 * HOUR_MS)
-
-        with Kafka(broker.bootstrap) as kafka:
-            eventually(lambda: kafka.offset_of("orders", -2).offset == 1, "the old record is gone")
-            eventually(lambda: kafka.produce("orders", real(b"new")).error_code == 0, "records are taken")
 
 
 def test_faults_end_with_the_broker_so_that_it_can_always_be_closed() -> None:

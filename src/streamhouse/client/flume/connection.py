@@ -53,6 +53,10 @@ class FlumeConnection:
         connection._tasks.start(connection._read_answers(), "answers")
         return connection
 
+    @property
+    def is_open(self) -> bool:
+        return self._problem is None
+
     async def call(self, api_key: ApiKey, payload: bytes, *, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> memoryview:
         """The answer's payload."""
         answer = self.send(api_key, payload)

@@ -1,19 +1,21 @@
 """Reading as a member of a group through a Flume port: partitions are divided among the members, positions committed.
 
 Membership lives with the connection. Heartbeats go out in the background; what they learn is acted on in `poll`, so
-that partitions change hands only between two polls, when nothing of the last one is left undone."""
+that partitions change hands only between two polls, when nothing of the last one is left undone. Where they learn
+nothing, as in a process that was paused, the broker refuses the next fetch, and `poll` joins again as well."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Self
 
 from streamhouse.client.address import parse_bootstrap
 from streamhouse.client.flume.connection import FlumeConnection
 from streamhouse.client.flume.consumer import DEFAULT_MAX_BYTES, fetch_records
 from streamhouse.client.flume.errors import RebalanceNeeded, UnknownMember, raise_for
-from streamhouse.model.errors import InvalidInput, StaleGeneration, Unavailable
+from streamhouse.model.errors import InvalidInput, StaleGeneration, StreamHouseError, Unavailable
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.wire.flume import groups as messages
@@ -105,13 +107,7 @@ class AsyncGroupConsumer:
         while True:
             if self._must_join:
                 await self._join()
-            found = await asyncio.gather(
-                *(self._fetch(partition, max_bytes) for partition in self.assignment), return_exceptions=True
-            )
-            for outcome in found:
-                if isinstance(outcome, BaseException):
-                    raise outcome
-            polled = [message for outcome in found if not isinstance(outcome, BaseException) for message in outcome]
+            polled = await self._fetch_all(max_bytes)
             if polled or self._clock.monotonic_ms() >= deadline_ms:
                 for message in polled:
                     self._positions[AssignedPartition(message.topic, message.partition)] = message.offset + 1
@@ -123,9 +119,7 @@ class AsyncGroupConsumer:
         for partition, position in sorted(self._positions.items()):
             if position != EARLIEST:
                 request = messages.OffsetCommitRequest(self.group_id, *partition, position)
-                await self._call_for_code(
-                    ApiKey.OFFSET_COMMIT, messages.encode_offset_commit_request(request), f"committing {partition}"
-                )
+                await self._commit(messages.encode_offset_commit_request(request), f"committing {partition}")
 
     async def committed(self, topic: str, partition: int) -> int | None:
         """Where the group is, if it has committed anything there."""
@@ -140,6 +134,27 @@ class AsyncGroupConsumer:
         if (topic, partition) not in self._positions:
             raise InvalidInput(f"{topic}/{partition} is not this member's")
         self._positions[AssignedPartition(topic, partition)] = offset
+
+    async def _commit(self, request: bytes, what: str) -> None:
+        try:
+            await self._call_for_code(ApiKey.OFFSET_COMMIT, request, what)
+        except (StaleGeneration, UnknownMember):
+            self._must_join = True
+            raise
+
+    async def _fetch_all(self, max_bytes: int) -> list[GroupMessage]:
+        found = await asyncio.gather(
+            *(self._fetch(partition, max_bytes) for partition in self.assignment), return_exceptions=True
+        )
+        polled: list[GroupMessage] = []
+        for outcome in found:
+            if isinstance(outcome, StaleGeneration | UnknownMember | RebalanceNeeded):
+                self._must_join = True
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                polled += outcome
+        return polled
 
     async def _fetch(self, partition: AssignedPartition, max_bytes: int) -> list[GroupMessage]:
         records = await fetch_records(self._connected, *partition, self._positions[partition], max_bytes)
@@ -180,12 +195,10 @@ class AsyncGroupConsumer:
         return response.partitions
 
     async def _keep_alive(self) -> None:
-        try:
-            while True:
-                await self._clock.sleep_ms(self._session_timeout_ms / _HEARTBEATS_PER_SESSION)
+        while self._connected.is_open:  # if it is not, the next poll says so
+            await self._clock.sleep_ms(self._session_timeout_ms / _HEARTBEATS_PER_SESSION)
+            with suppress(StreamHouseError):  # the broker cannot reach the group now, and may when asked again
                 await self._heartbeat()
-        except Unavailable:
-            pass  # the next poll says so
 
     async def _heartbeat(self) -> None:
         request = messages.HeartbeatRequest(self.group_id, self.generation, self.member_id)

@@ -2,6 +2,7 @@
 
 import { closeDialogs, problemBox } from "./lib/dialog.js";
 import { h, replace } from "./lib/dom.js";
+import { ago, clock, zone } from "./lib/format.js";
 import { onTrouble } from "./lib/live.js";
 import { resolve } from "./lib/route.js";
 import { Keyboard } from "./shell/keyboard.js";
@@ -71,12 +72,24 @@ function markPage() {
   }
 }
 
-/** What is on screen may be old: the node could not be asked again. */
-function tellTrouble(problem) {
+let oldSince = null;
+
+/** What is on screen is old: the node could not be asked again, or does not know better itself. From when it is, is said
+ * above it, and what claims that all is well is taken back (`claim`). */
+function tellTrouble(trouble) {
   const live = document.getElementById("live");
-  const text = problem ? `not live: ${problem.message}` : "";
+  const text = trouble ? `not live: ${trouble.problem.message}` : "";
   // What is written anew is read out anew.
   if (live.textContent !== text) live.textContent = text;
+  oldSince = trouble?.goodAt ?? null;
+  document.body.classList.toggle("is-old", trouble !== null);
+  tellAge();
+}
+
+function tellAge() {
+  const old = document.getElementById("old");
+  old.hidden = oldSince === null;
+  if (oldSince !== null) old.textContent = `What is shown is from ${clock(oldSince)} ${zone(oldSince)}, ${ago(oldSince)}.`;
 }
 
 function skipToContent(event) {
@@ -94,4 +107,5 @@ document.getElementById("help").addEventListener("click", () => keyboard.help())
 document.querySelector(".skip").addEventListener("click", skipToContent);
 addEventListener("hashchange", showPage);
 onTrouble(tellTrouble);
+setInterval(tellAge, 1_000);
 showPage();

@@ -196,6 +196,12 @@ class ClassicGroup:
         else:
             self._rebalance.complete_join_if_due(now_ms)  # a pending id that went may have been the last one awaited
 
+    def rebalance(self, now_ms: int) -> Outcome[ClassicReply]:
+        """Begin one though nothing has changed (a fault hook)."""
+        if self._roster.members:
+            self._rebalance.members_changed(now_ms)
+        return self._rebalance.outcome()
+
     # Time and end
 
     def tick(self, now_ms: int) -> Outcome[ClassicReply]:

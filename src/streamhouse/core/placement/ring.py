@@ -7,7 +7,7 @@ each other. They are the same in every process and every version, or agents woul
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 VNODES_PER_AGENT = 150
 
@@ -67,6 +67,19 @@ class Ring:
             return None
         place = bisect_left(self._points, point(key))
         return self._owners[place if place < len(self._owners) else 0]
+
+    def first(self, key: str, among: Collection[str]) -> str | None:
+        """The agent of the first vnode at or after the key's point that is one of these; None if none of them is on the
+        ring."""
+        if len(among) == 1:
+            (only,) = among
+            return only
+        start = bisect_left(self._points, point(key))
+        for place in range(start, start + len(self._owners)):
+            owner = self._owners[place % len(self._owners)]
+            if owner in among:
+                return owner
+        return None
 
     def positions(self) -> list[tuple[int, str]]:
         """Every vnode as (point, agent id), clockwise from 0."""

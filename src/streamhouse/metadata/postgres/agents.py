@@ -9,7 +9,7 @@ from typing import Any
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, AgentRow
 from streamhouse.metadata.postgres.database import Connection, Database
-from streamhouse.metadata.registration import AgentDetails, check_agent, choose_node_id
+from streamhouse.metadata.registration import AgentDetails, check_agent, check_durability, choose_node_id
 from streamhouse.model.errors import NotFound
 
 _REGISTER = """
@@ -51,7 +51,9 @@ class PostgresAgents:
 
         async def work(connection: Connection) -> AgentRow:
             given = await _give_node_id(connection, info.agent_id, node_id)
-            details = AgentDetails(node_id=given, kafka_address=info.kafka_address, is_draining=False)
+            details = AgentDetails(
+                node_id=given, kafka_address=info.kafka_address, is_draining=False, durability=info.durability
+            )
             started_at_ms = await connection.fetchval(
                 _REGISTER, info.agent_id, info.address, info.zone, info.agent_group, details.to_json()
             )
@@ -81,6 +83,10 @@ class PostgresAgents:
 
     async def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
         await self._change(agent_id, lambda details: replace(details, store_access=access))
+
+    async def say_durability(self, agent_id: str, durability: str) -> None:
+        check_durability(durability)
+        await self._change(agent_id, lambda details: replace(details, durability=durability))
 
     async def _change(self, agent_id: str, change: Callable[[AgentDetails], AgentDetails]) -> None:
         async def work(connection: Connection) -> None:
@@ -126,6 +132,7 @@ def _to_agent(row: Any) -> AgentRow:
             kafka_address=details.kafka_address,
             zone=row["availability_zone"],
             agent_group=row["agent_group"],
+            durability=details.durability,
         ),
         node_id=details.node_id,
         started_at_ms=row["started_at"],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from streamhouse.core.placement.assignment import Candidate
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.metadata.checks import check_text
-from streamhouse.metadata.cluster import Placement, ShardPlacement
+from streamhouse.metadata.cluster import OwnerDecision, Placement, ShardPlacement
 from streamhouse.metadata.leadership import require_no_leader
+from streamhouse.metadata.owners import agents_from_json, agents_to_json, check_owners
 from streamhouse.metadata.postgres.database import Connection, Database
-from streamhouse.metadata.postgres.partitions import lock_led, to_partition
+from streamhouse.metadata.postgres.partitions import columns, lock_led, lock_partitions, to_partition
 from streamhouse.model.errors import NotFound
 from streamhouse.model.names import TopicPartition
 
@@ -17,7 +20,7 @@ _LIST = """
     SELECT p.topic, p.topic_id, p.partition_id, coalesce(l.leader_agent_id, '') AS agent_id,
         coalesce(l.epoch, 0) AS epoch, coalesce(l.lease_expires_at - clock.now, 0) AS lease_left_ms,
         p.wal_agent_id, p.pinned_to, p.log_start_offset, p.high_watermark,
-        greatest(p.high_watermark, p.wal_end) AS durable_end
+        greatest(p.high_watermark, p.wal_end) AS durable_end, p.owner_agent_id, p.former_owner_id
     FROM partitions p LEFT JOIN partition_leases l USING (topic, partition_id), (SELECT now_ms() AS now) AS clock
     ORDER BY p.topic COLLATE "C", p.partition_id
 """
@@ -27,6 +30,12 @@ _LIST_SHARDS = """
         CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - now_ms() END AS lease_left_ms,
         CASE WHEN claim_expires_at > now_ms() THEN claimed_by ELSE '' END AS claimed_by
     FROM coordinator_leases WHERE shard >= 0 AND shard < $1 ORDER BY shard
+"""
+_DECIDE = "UPDATE owner_decisions SET version = version + 1, agents = $2 WHERE version = $1 RETURNING version"
+_OWN = """
+    UPDATE partitions p SET former_owner_id = p.owner_agent_id, owner_agent_id = decided.owner
+    FROM unnest($1::uuid[], $2::int[], $3::text[]) AS decided (topic_id, partition_id, owner)
+    WHERE p.topic_id = decided.topic_id AND p.partition_id = decided.partition_id
 """
 _PIN = "UPDATE partitions SET pinned_to = $3 WHERE topic_id = $1 AND partition_id = $2 RETURNING partition_id"
 _WAL_AGENT = "SELECT wal_agent_id FROM partitions WHERE topic_id = $1 AND partition_id = $2"
@@ -51,6 +60,28 @@ class PostgresPlacements:
     async def list_shard_placements(self) -> list[ShardPlacement]:
         async def work(connection: Connection) -> list[ShardPlacement]:
             return [_to_shard_placement(row) for row in await connection.fetch(_LIST_SHARDS, SHARD_COUNT)]
+
+        return await self._database.transact(work)
+
+    async def load_owner_decision(self) -> OwnerDecision:
+        async def work(connection: Connection) -> OwnerDecision:
+            row = await connection.fetchrow("SELECT version, agents FROM owner_decisions")
+            return OwnerDecision(version=row["version"], agents=agents_from_json(row["agents"]))
+
+        return await self._database.transact(work)
+
+    async def decide_owners(
+        self, version: int, agents: Collection[Candidate], owners: Mapping[TopicPartition, str]
+    ) -> bool:
+        check_owners(agents, owners)
+
+        async def work(connection: Connection) -> bool:
+            # Of those who decide at once, the others wait here, and then find another version.
+            if await connection.fetchval(_DECIDE, version, agents_to_json(agents)) is None:
+                return False
+            await lock_partitions(connection, owners)
+            await connection.execute(_OWN, *columns(owners), list(owners.values()))
+            return True
 
         return await self._database.transact(work)
 
@@ -91,6 +122,8 @@ def _to_placement(row: Any) -> Placement:
         log_start_offset=row["log_start_offset"],
         committed_end=row["high_watermark"],
         durable_end=row["durable_end"],
+        owner=row["owner_agent_id"],
+        former_owner=row["former_owner_id"],
     )
 
 

@@ -8,12 +8,20 @@ from uuid import UUID
 from streamhouse.metadata.checks import check_count
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.partitions import to_partition
-from streamhouse.metadata.totals import GroupPosition, StoredSize
+from streamhouse.metadata.totals import GroupPosition, StoredSize, StoredTopic
 
 _ALL = "SELECT count(*) AS segments, coalesce(sum(size_bytes), 0)::bigint AS size_bytes FROM segments"
 _BY_PARTITION = """
     SELECT partition_id, count(*) AS segments, sum(size_bytes)::bigint AS size_bytes
     FROM segments WHERE topic_id = $1 GROUP BY partition_id
+"""
+_BY_TOPIC = """
+    SELECT topic_id, count(*) AS segments, sum(size_bytes)::bigint AS size_bytes, max(max_timestamp) AS newest
+    FROM segments GROUP BY topic_id
+"""
+_OF_TOPIC = """
+    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
+    WHERE topic_id = $2 AND committed_offset >= 0 ORDER BY group_id COLLATE "C", partition_id LIMIT $1
 """
 _POSITIONS = """
     SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets WHERE committed_offset >= 0
@@ -41,13 +49,31 @@ class PostgresTotals:
 
         return await self._database.transact(work)
 
+    async def stored_topics(self) -> Mapping[UUID, StoredTopic]:
+        async def work(connection: Connection) -> dict[UUID, StoredTopic]:
+            return {
+                row["topic_id"]: StoredTopic(
+                    size=StoredSize(segment_count=row["segments"], size_bytes=row["size_bytes"]),
+                    newest_ms=row["newest"],
+                )
+                for row in await connection.fetch(_BY_TOPIC)
+            }
+
+        return await self._database.transact(work)
+
+    async def list_topic_positions(self, topic_id: UUID, limit: int) -> list[GroupPosition]:
+        return await self._positions(_OF_TOPIC, limit, topic_id)
+
     async def list_group_positions(self, limit: int) -> list[GroupPosition]:
+        return await self._positions(_POSITIONS, limit)
+
+    async def _positions(self, query: str, limit: int, *more: UUID) -> list[GroupPosition]:
         check_count("positions", limit)
 
         async def work(connection: Connection) -> list[GroupPosition]:
             return [
                 GroupPosition(group_id=row["group_id"], partition=to_partition(row), offset=row["committed_offset"])
-                for row in await connection.fetch(_POSITIONS, limit)
+                for row in await connection.fetch(query, limit, *more)
             ]
 
         return await self._database.transact(work)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Change
-from streamhouse.metadata.registration import AgentDetails, check_agent, choose_node_id
+from streamhouse.metadata.registration import AgentDetails, check_agent, check_durability, choose_node_id
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.model.errors import NotFound
 
@@ -48,7 +48,9 @@ class SqliteAgents:
         def work(connection: sqlite3.Connection) -> AgentRow:
             now_ms = self._database.now_ms()
             given = _give_node_id(connection, info.agent_id, node_id)
-            details = AgentDetails(node_id=given, kafka_address=info.kafka_address, is_draining=False)
+            details = AgentDetails(
+                node_id=given, kafka_address=info.kafka_address, is_draining=False, durability=info.durability
+            )
             values = (info.agent_id, info.address, info.zone, info.agent_group, now_ms, now_ms, details.to_json())
             connection.execute(_REGISTER, values)
             connection.execute(_FIND_ALIVE, (info.agent_id,))
@@ -79,6 +81,10 @@ class SqliteAgents:
 
     async def say_store_access(self, agent_id: str, access: StoreAccess) -> None:
         await self._change(agent_id, lambda details: replace(details, store_access=access))
+
+    async def say_durability(self, agent_id: str, durability: str) -> None:
+        check_durability(durability)
+        await self._change(agent_id, lambda details: replace(details, durability=durability))
 
     async def _change(self, agent_id: str, change: Callable[[AgentDetails], AgentDetails]) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -122,6 +128,7 @@ def _to_agent(row: tuple[str, str, str, str, int, int, str, int], now_ms: int) -
             kafka_address=details.kafka_address,
             zone=zone,
             agent_group=agent_group,
+            durability=details.durability,
         ),
         node_id=details.node_id,
         started_at_ms=started_at,

@@ -91,7 +91,7 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _open(self) -> None:
-        with _our_errors(self._path):
+        with our_errors(self._path):
             if self._path != ":memory:":
                 _make_file(Path(self._path))
             # Autocommit: every transaction here begins and ends by its own statements.
@@ -128,7 +128,7 @@ class Database:
     def _transact(self, begin: str, work: Work[T]) -> T:
         connection = self._connection
         assert connection is not None, "used before open()"
-        with _our_errors(self._path):
+        with our_errors(self._path):
             connection.execute(begin)
             try:
                 result = work(connection)
@@ -178,7 +178,7 @@ def _make_file(path: Path) -> None:
 
 
 @contextmanager
-def _our_errors(path: str) -> Iterator[None]:
+def our_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OverflowError as problem:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection, Mapping
 
+from streamhouse.core.placement.assignment import Candidate
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.metadata.checks import check_text
-from streamhouse.metadata.cluster import Change, Placement, ShardPlacement
+from streamhouse.metadata.cluster import Change, OwnerDecision, Placement, ShardPlacement
 from streamhouse.metadata.leadership import require_no_leader
+from streamhouse.metadata.owners import agents_from_json, agents_to_json, check_owners
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.partitions import find_led, key_of, to_partition
 from streamhouse.model.errors import NotFound
@@ -16,7 +19,7 @@ from streamhouse.model.names import TopicPartition
 _LIST = """
     SELECT p.topic, p.topic_id, p.partition_id, coalesce(l.leader_agent_id, ''), coalesce(l.epoch, 0),
         coalesce(l.lease_expires_at - ?, 0), p.wal_agent_id, p.pinned_to,
-        p.log_start_offset, p.high_watermark, max(p.high_watermark, p.wal_end)
+        p.log_start_offset, p.high_watermark, max(p.high_watermark, p.wal_end), p.owner_agent_id, p.former_owner_id
     FROM partitions p LEFT JOIN partition_leases l ON l.topic = p.topic AND l.partition_id = p.partition_id
     ORDER BY p.topic, p.partition_id
 """
@@ -30,6 +33,10 @@ _LIST_SHARDS = """
     SELECT shard, leader_agent_id, epoch, CASE WHEN epoch = 0 THEN 0 ELSE lease_expires_at - :now END,
         CASE WHEN claim_expires_at > :now THEN claimed_by ELSE '' END
     FROM coordinator_leases WHERE shard >= 0 AND shard < :count ORDER BY shard
+"""
+_DECIDE = "UPDATE owner_decisions SET version = version + 1, agents = ? WHERE version = ?"
+_OWN = """
+    UPDATE partitions SET former_owner_id = owner_agent_id, owner_agent_id = ? WHERE topic_id = ? AND partition_id = ?
 """
 
 
@@ -55,6 +62,26 @@ class SqlitePlacements:
             ]
 
         return await self._database.read(work)
+
+    async def load_owner_decision(self) -> OwnerDecision:
+        def work(connection: sqlite3.Connection) -> OwnerDecision:
+            version, agents = connection.execute("SELECT version, agents FROM owner_decisions").fetchone()
+            return OwnerDecision(version=version, agents=agents_from_json(agents))
+
+        return await self._database.read(work)
+
+    async def decide_owners(
+        self, version: int, agents: Collection[Candidate], owners: Mapping[TopicPartition, str]
+    ) -> bool:
+        check_owners(agents, owners)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_DECIDE, (agents_to_json(agents), version)).rowcount:
+                return False
+            connection.executemany(_OWN, ((owner, *key_of(partition)) for partition, owner in owners.items()))
+            return True
+
+        return await self._database.write(work, Change.LEASES)
 
     async def pin_partition(self, partition: TopicPartition, agent_id: str) -> None:
         check_text("agent id", agent_id)
@@ -86,7 +113,7 @@ class SqlitePlacements:
         return await self._database.write(work, Change.LEASES)
 
 
-def _to_placement(row: tuple[str, str, int, str, int, int, str, str, int, int, int]) -> Placement:
+def _to_placement(row: tuple[str, str, int, str, int, int, str, str, int, int, int, str, str]) -> Placement:
     return Placement(
         topic=row[0],
         partition=to_partition(row[1], row[2]),
@@ -98,4 +125,6 @@ def _to_placement(row: tuple[str, str, int, str, int, int, str, str, int, int, i
         log_start_offset=row[8],
         committed_end=row[9],
         durable_end=row[10],
+        owner=row[11],
+        former_owner=row[12],
     )

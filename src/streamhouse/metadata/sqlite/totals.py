@@ -9,9 +9,14 @@ from uuid import UUID
 from streamhouse.metadata.checks import check_count
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.partitions import to_partition
-from streamhouse.metadata.totals import GroupPosition, StoredSize
+from streamhouse.metadata.totals import GroupPosition, StoredSize, StoredTopic
 
 _BY_PARTITION = "SELECT partition_id, count(*), sum(size_bytes) FROM segments WHERE topic_id = ? GROUP BY partition_id"
+_BY_TOPIC = "SELECT topic_id, count(*), sum(size_bytes), max(max_timestamp) FROM segments GROUP BY topic_id"
+_OF_TOPIC = """
+    SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
+    WHERE topic_id = ?2 AND committed_offset >= 0 ORDER BY group_id, partition_id LIMIT ?1
+"""
 _POSITIONS = """
     SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets WHERE committed_offset >= 0
     ORDER BY group_id, topic_id, partition_id LIMIT ?
@@ -38,13 +43,30 @@ class SqliteTotals:
 
         return await self._database.read(work)
 
+    async def stored_topics(self) -> Mapping[UUID, StoredTopic]:
+        def work(connection: sqlite3.Connection) -> dict[UUID, StoredTopic]:
+            return {
+                UUID(topic_id): StoredTopic(
+                    size=StoredSize(segment_count=count, size_bytes=size_bytes), newest_ms=newest
+                )
+                for topic_id, count, size_bytes, newest in connection.execute(_BY_TOPIC)
+            }
+
+        return await self._database.read(work)
+
+    async def list_topic_positions(self, topic_id: UUID, limit: int) -> list[GroupPosition]:
+        return await self._positions(_OF_TOPIC, limit, str(topic_id))
+
     async def list_group_positions(self, limit: int) -> list[GroupPosition]:
+        return await self._positions(_POSITIONS, limit)
+
+    async def _positions(self, query: str, limit: int, *more: str) -> list[GroupPosition]:
         check_count("positions", limit)
 
         def work(connection: sqlite3.Connection) -> list[GroupPosition]:
             return [
                 GroupPosition(group_id=group_id, partition=to_partition(topic_id, partition_id), offset=offset)
-                for group_id, topic_id, partition_id, offset in connection.execute(_POSITIONS, (limit,))
+                for group_id, topic_id, partition_id, offset in connection.execute(query, (limit, *more))
             ]
 
         return await self._database.read(work)

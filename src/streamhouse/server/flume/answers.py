@@ -30,7 +30,8 @@ class Api(NamedTuple):
 
 
 async def _fetch(door: Door, request: FetchRequest) -> bytes:
-    return encode_fetch_response(await answer_fetch(door.records, request, door.largest_reply_bytes()))
+    answer = await answer_fetch(door.records, request, door.largest_reply_bytes(), door.memberships.check_fetch)
+    return encode_fetch_response(answer)
 
 
 async def _join_group(door: Door, request: messages.JoinGroupRequest) -> bytes:

@@ -1,16 +1,21 @@
 """Fetch (1): the records of one partition from an offset on, at once; none at the end of the log.
 
 A record is its offset and its payload: keys, headers and times are not for Flume's readers, and a record without a
-value is one with an empty payload."""
+value is one with an empty payload.
+
+A connection that joined a group reads what that group has given it, and nothing else of the group's topics: what was
+read while the partition went to another is not answered either."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from streamhouse.broker.records import EARLIEST as OLDEST_RECORD
 from streamhouse.broker.records import RecordDoor
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import StreamHouseError, UnreadableRecords
+from streamhouse.model.topic import Topic
 from streamhouse.server.flume.errors import code_of
 from streamhouse.wire.flume.codes import ErrorCode
 from streamhouse.wire.flume.records import EARLIEST, FETCH_RECORD_BYTES, FetchRecord, FetchRequest, FetchResponse
@@ -18,9 +23,15 @@ from streamhouse.wire.flume.records import EARLIEST, FETCH_RECORD_BYTES, FetchRe
 _log = logging.getLogger(__name__)
 
 
-async def answer_fetch(records: RecordDoor, request: FetchRequest, largest_bytes: int) -> FetchResponse:
+async def answer_fetch(
+    records: RecordDoor, request: FetchRequest, largest_bytes: int, check_fetch: Callable[[str, int], None]
+) -> FetchResponse:
+    """`check_fetch` raises what stands against reading the partition on this connection."""
     try:
-        found = await _read(records, request, min(max(request.max_bytes, 1), largest_bytes))
+        topic = await records.topic(request.topic, request.partition)
+        check_fetch(topic.name, request.partition)
+        found = await _read(records, topic, request, min(max(request.max_bytes, 1), largest_bytes))
+        check_fetch(topic.name, request.partition)
     except UnreadableRecords as problem:
         # Flume's codes cannot say which offset is behind it.
         _log.warning("a Flume client cannot read on: %s", problem)
@@ -30,8 +41,7 @@ async def answer_fetch(records: RecordDoor, request: FetchRequest, largest_bytes
     return FetchResponse(ErrorCode.NONE, found)
 
 
-async def _read(records: RecordDoor, request: FetchRequest, max_bytes: int) -> list[FetchRecord]:
-    topic = await records.topic(request.topic, request.partition)
+async def _read(records: RecordDoor, topic: Topic, request: FetchRequest, max_bytes: int) -> list[FetchRecord]:
     offset = request.offset
     if offset == EARLIEST:
         offset = (await records.offset_at(topic, request.partition, OLDEST_RECORD)).log_start_offset

@@ -3,20 +3,29 @@ when heartbeats stay away for the session's time-out, or when the group says so.
 
 Flume has no rebalance of its own: a member here is one of KIP-848, beside those that came through the Kafka port. Its
 generation is the member's epoch as of its last join; whatever has changed since is told as REBALANCE_NEEDED, and to
-join again says that the member has stopped what it was doing, so that what it lost is free for others."""
+join again says that the member has stopped what it was doing, so that what it lost is free for others. Until it has
+joined again it is given nothing to read; what it had read it may still commit, since that is its own until then."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from streamhouse.client.cluster import Cluster
 from streamhouse.client.group_member import GroupMember
 from streamhouse.client.groups_admin import GroupPartition, GroupsAdmin
-from streamhouse.model.errors import InvalidInput, NotFound, OffsetOutOfRange, StaleGeneration, StreamHouseError
+from streamhouse.model.errors import (
+    InvalidInput,
+    NotFound,
+    OffsetOutOfRange,
+    StaleGeneration,
+    StreamHouseError,
+    Unavailable,
+)
 from streamhouse.runtime.clock import Clock
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.flume.errors import UnknownMember
+from streamhouse.server.flume.membership import Joined
 from streamhouse.wire.flume.codes import ErrorCode
 from streamhouse.wire.flume.groups import NO_COMMIT, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse
 
@@ -25,37 +34,20 @@ ASSIGNOR = "range"
 _MAX_GROUPS = 100
 
 
-class _Joined:
-    """One membership. `held` is what the client was told when it joined last; it gives up nothing before it joins
-    again. `expires_at_ms` is when its session ends unless it says something."""
-
-    def __init__(self, member: GroupMember, topics: tuple[str, ...]) -> None:
-        self.member = member
-        self.topics = topics
-        self.held = member.membership
-        self.session_ms = 0
-        self.expires_at_ms = 0
-        self.expiry: asyncio.Task[None] | None = None
-
-    def end(self) -> None:
-        """Nobody waits for its silence any more."""
-        if self.expiry is not None:
-            self.expiry.cancel()
-
-
 class Memberships:
-    def __init__(self, cluster: Cluster, *, clock: Clock, tasks: TaskGroup, longest_session_ms: int) -> None:
-        """Beyond `longest_session_ms` the group itself would take a silent member for gone."""
+    def __init__(
+        self, cluster: Cluster, *, clock: Clock, tasks: TaskGroup, longest_session_ms: Callable[[str], int]
+    ) -> None:
+        """Beyond `longest_session_ms` a group, by its name, would itself take a silent member for gone."""
         self._cluster = cluster
         self._clock = clock
         self._tasks = tasks
         self._longest_session_ms = longest_session_ms
-        self._joined: dict[str, _Joined | None] = {}
-        """By group; None for one in which this connection was a member and is none any more, so that what it still
-        says about it is not taken for a stranger's."""
+        self._joined: dict[str, Joined] = {}
+        """By group, also where the membership has ended without the client's doing."""
 
     def __bool__(self) -> bool:
-        return any(joined is not None for joined in self._joined.values())
+        return any(not joined.has_ended for joined in self._joined.values())
 
     async def join(self, request: JoinGroupRequest) -> JoinGroupResponse:
         if request.session_timeout_ms <= 0 or not request.topics:
@@ -66,24 +58,19 @@ class Memberships:
         else:
             joined = self._find(request.group_id, request.member_id)
             await self._join_again(joined, request)
-        joined.held = joined.member.membership
-        joined.session_ms = min(request.session_timeout_ms, self._longest_session_ms)
-        self._heard_from(joined)
+        joined.take()
+        joined.heard_from(self._clock.monotonic_ms())
         if is_first:
-            joined.expiry = self._tasks.start(self._expire(request.group_id, joined), "session")
+            joined.expiry = self._tasks.start(self._expire(joined), "session")
         members = await self._members(request.group_id, joined.member.member_id)
         return JoinGroupResponse(ErrorCode.NONE, joined.held.epoch, members[0], joined.member.member_id, members)
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
         """Whether the member still has what it joined with; else it should join again."""
         joined = self._find_current(request.group_id, request.member_id, request.generation)
-        self._heard_from(joined)
-        try:
-            return await joined.member.heartbeat(joined.held.assignment) == joined.held
-        except (StaleGeneration, NotFound) as problem:
-            self._joined[request.group_id] = None
-            joined.end()
-            raise UnknownMember(problem.message) from problem
+        joined.heard_from(self._clock.monotonic_ms())
+        await self._beat(joined, joined.held.assignment)
+        return joined.is_current
 
     def assignment(self, group_id: str, member_id: str, generation: int) -> tuple[GroupPartition, ...]:
         return self._find_current(group_id, member_id, generation).held.assignment
@@ -105,14 +92,29 @@ class Memberships:
                 raise UnknownMember(problem.message) from problem
             return
         joined = self._joined[group_id]
-        if joined is None:
+        if joined.has_ended:
             raise UnknownMember(f"the membership in {group_id!r} has ended")
-        if partition not in joined.held.assignment:
+        if not joined.holds(partition):
             raise StaleGeneration(f"{partition.topic}/{partition.partition} is not this member's", hint="join again")
         try:
             await joined.member.commit({partition: offset})
         except NotFound as problem:
+            joined.doubted()
             raise UnknownMember(problem.message) from problem
+        except StaleGeneration:
+            joined.doubted()
+            raise
+
+    def check_fetch(self, topic: str, partition: int) -> None:
+        """StaleGeneration if this connection joined to read the topic, and does not hold the partition now, as far as
+        the group's answers say. What it joined no group for it reads as anybody does."""
+        of_topic = [joined for joined in self._joined.values() if joined.is_about(topic)]
+        if not of_topic:
+            return
+        now_ms = self._clock.monotonic_ms()
+        asked = GroupPartition(topic, partition)
+        if not any(joined.may_read(asked, now_ms) for joined in of_topic):
+            raise StaleGeneration(f"{topic}/{partition} is not, or no longer, this member's", hint="join again")
 
     async def committed(self, group_id: str, partition: GroupPartition) -> int:
         reader = GroupMember(self._cluster, group_id, (), client_id=CLIENT_ID)
@@ -120,38 +122,58 @@ class Memberships:
 
     async def leave_all(self) -> None:
         """The connection is gone. What cannot be left now, the group will miss soon enough."""
-        joined_groups = [joined for joined in self._joined.values() if joined is not None]
+        joined_groups = [joined for joined in self._joined.values() if not joined.has_ended]
         self._joined.clear()
         for joined in joined_groups:
             joined.end()
             with suppress(StreamHouseError):
                 await joined.member.leave()
 
-    async def _join_first(self, request: JoinGroupRequest) -> _Joined:
-        if request.group_id not in self._joined and len(self._joined) >= _MAX_GROUPS:
+    async def _join_first(self, request: JoinGroupRequest) -> Joined:
+        group_id = request.group_id
+        before = self._joined.get(group_id)
+        if before is None and len(self._joined) >= _MAX_GROUPS:
             raise InvalidInput(f"a connection may join {_MAX_GROUPS} groups", hint="open another")
-        before = self._joined.pop(request.group_id, None)
-        if before is not None:
+        if before is not None and not before.has_ended:
             before.end()
             await before.member.leave()
-        joined = _Joined(self._member(request), request.topics)
-        await joined.member.join()
-        self._joined[request.group_id] = joined
+        asked_at_ms = self._clock.monotonic_ms()
+        joined = self._joined[group_id] = Joined(await self._join_as_new(request), request.topics)
+        self._begin_session(joined, request, asked_at_ms)
         return joined
 
-    async def _join_again(self, joined: _Joined, request: JoinGroupRequest) -> None:
-        """It owns nothing but what it was last told it may keep."""
+    async def _join_again(self, joined: Joined, request: JoinGroupRequest) -> None:
+        """It owns nothing but what it was last told it may keep. One that the group has expelled meanwhile has to
+        join as a new one: others may have gone on from where it was in its partitions."""
+        asked_at_ms = self._clock.monotonic_ms()
+        await self._beat(joined, joined.member.membership.assignment)
         if joined.topics != request.topics:
-            joined.member, joined.topics = self._member(request), request.topics
-            await joined.member.join()
-            return
-        try:
-            await joined.member.heartbeat(joined.member.membership.assignment)
-        except (StaleGeneration, NotFound):
-            await joined.member.join()
+            joined.subscribe(await self._join_as_new(request), request.topics)
+        self._begin_session(joined, request, asked_at_ms)
 
-    def _member(self, request: JoinGroupRequest) -> GroupMember:
-        return GroupMember(
+    def _begin_session(self, joined: Joined, request: JoinGroupRequest, asked_at_ms: int) -> None:
+        joined.begin_session(request.session_timeout_ms, self._longest_session_ms(request.group_id))
+        joined.vouched_for(asked_at_ms)
+
+    async def _beat(self, joined: Joined, owned: Collection[GroupPartition]) -> None:
+        """Ask the group what has become of the member, which owns that much. UnknownMember if it is none any more."""
+        asked_at_ms = self._clock.monotonic_ms()
+        try:
+            await joined.member.heartbeat(owned)
+        except NotFound as problem:
+            joined.end()
+            raise UnknownMember(problem.message) from problem
+        except StaleGeneration as problem:
+            joined.end()
+            with suppress(StreamHouseError):
+                await joined.member.leave()  # where it was only a topic that was made again, the group waits for it
+            raise UnknownMember(problem.message) from problem
+        if joined.has_ended:
+            raise UnknownMember(f"member {joined.member.member_id!r} was silent for too long", hint="join anew")
+        joined.vouched_for(asked_at_ms)
+
+    async def _join_as_new(self, request: JoinGroupRequest) -> GroupMember:
+        member = GroupMember(
             self._cluster,
             request.group_id,
             request.topics,
@@ -159,33 +181,39 @@ class Memberships:
             client_id=CLIENT_ID,
             assignor=ASSIGNOR,
         )
+        try:
+            await member.join()
+        except Unavailable:
+            raise
+        except StreamHouseError:
+            with suppress(StreamHouseError):
+                await member.leave()  # the group may count on it although its client is refused
+            raise
+        return member
 
     async def _members(self, group_id: str, member_id: str) -> tuple[str, ...]:
         described = await GroupsAdmin(self._cluster).describe_group(group_id)
         return tuple(sorted({member_id, *(member.member_id for member in described.members)}))
 
-    def _find(self, group_id: str, member_id: str) -> _Joined:
+    def _find(self, group_id: str, member_id: str) -> Joined:
         joined = self._joined.get(group_id)
-        if joined is None or joined.member.member_id != member_id:
+        if joined is None or joined.has_ended or joined.member.member_id != member_id:
             raise UnknownMember(f"{member_id!r} is no member of {group_id!r} on this connection", hint="join anew")
         return joined
 
-    def _find_current(self, group_id: str, member_id: str, generation: int) -> _Joined:
+    def _find_current(self, group_id: str, member_id: str, generation: int) -> Joined:
         joined = self._find(group_id, member_id)
         if generation != joined.held.epoch:
             raise StaleGeneration(f"generation {generation} is not {joined.held.epoch}", hint="join again")
         return joined
 
-    def _heard_from(self, joined: _Joined) -> None:
-        joined.expires_at_ms = self._clock.monotonic_ms() + joined.session_ms
-
-    async def _expire(self, group_id: str, joined: _Joined) -> None:
+    async def _expire(self, joined: Joined) -> None:
         """Leave for a member that has gone silent."""
-        while self._joined.get(group_id) is joined:
+        while not joined.has_ended:
             left_ms = joined.expires_at_ms - self._clock.monotonic_ms()
             if left_ms > 0:
                 await self._clock.sleep_ms(left_ms)
                 continue
-            self._joined[group_id] = None
+            joined.has_ended = True
             with suppress(StreamHouseError):
                 await joined.member.leave()

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from streamhouse.client.cluster import Cluster
 from streamhouse.log.budget import ByteBudget
+from streamhouse.metadata.configs import ConfigKind, Configured
 from streamhouse.model.errors import StorageUnavailable
+from streamhouse.model.group_config import SESSION_TIMEOUT
 from streamhouse.model.settings import Settings
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.doors import DoorContext
@@ -110,12 +112,16 @@ class FlumeListener:
         waiting = self._listener.unsent_bytes
         return _LARGEST_REPLY_BYTES if waiting < self._context.broker.settings.cache_bytes else _SMALLER_REPLY_BYTES
 
+    def _longest_session_ms(self, group_id: str) -> int:
+        configs, group = self._context.broker.configs, Configured(ConfigKind.GROUP, group_id)
+        return int(configs.own(group).get(SESSION_TIMEOUT) or configs.inherited(group, SESSION_TIMEOUT))
+
     def _session(self, connection: Connection) -> FlumeSession:
         memberships = Memberships(
             self._cluster,
             clock=self._clock,
             tasks=self._tasks,
-            longest_session_ms=self._context.broker.settings.group_consumer_session_timeout,
+            longest_session_ms=self._longest_session_ms,
         )
         session = FlumeSession(
             connection, self._context, memberships, self._largest_reply_bytes, self._tasks, self._sessions.pop

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from uuid import UUID
 
 import grpc
 
-from streamhouse.client.peer import NewSegment, Peer
+from streamhouse.client.peer import NewSegment, Peer, WalOnDisk
 from streamhouse.model.errors import InvalidInput
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.grpc.calls import unary
@@ -33,6 +34,7 @@ class InternalService:
                 "Flush": unary(pb.FlushRequest, self._flush),
                 "NudgeTransfers": unary(pb.NudgeTransfersRequest, self._nudge_transfers),
                 "Work": unary(pb.WorkRequest, self._work),
+                "Wal": unary(pb.WalRequest, self._wal),
             },
         )
 
@@ -115,7 +117,29 @@ class InternalService:
                 )
                 for at, end in work.ends.items()
             ],
+            wal_problem=work.wal_problem,
+            oldest_upload_ms=work.oldest_upload_ms,
         )
+
+    async def _wal(self, _: pb.WalRequest, timeout_ms: int) -> pb.WalResponse:
+        wal = await self._local.wal(timeout_ms=timeout_ms)
+        return pb.WalResponse(
+            disk=None if wal.disk is None else _wal_on_disk(wal.disk),
+            gathered_batches=wal.gathered_batches,
+            gathered_bytes=wal.gathered_bytes,
+            in_flight=[pb.WalObject(**asdict(each)) for each in wal.in_flight],
+            uncovered_records=wal.uncovered_records,
+            uncovered_bytes=wal.uncovered_bytes,
+        )
+
+
+def _wal_on_disk(disk: WalOnDisk) -> pb.WalOnDisk:
+    return pb.WalOnDisk(
+        files=[pb.WalFile(**asdict(each)) for each in disk.files],
+        unsynced_batches=disk.unsynced_batches,
+        unsynced_bytes=disk.unsynced_bytes,
+        problem=disk.problem,
+    )
 
 
 def _partition(partition: pb.Partition) -> TopicPartition:

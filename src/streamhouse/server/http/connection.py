@@ -13,6 +13,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
+_OF_KAFKA = b"\0"
+"""The size of a request of Kafka's begins so, and nothing of HTTP's does."""
+_REFUSAL_TEXT = b"this is an HTTP port; /api/v1/node says where Kafka's is\n"
+_REFUSAL = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+    % (len(_REFUSAL_TEXT), _REFUSAL_TEXT)
+)
+
 
 class ReaderPatience:
     """Hangs up on who reads nothing of what waits for it; who reads slowly may."""
@@ -110,8 +118,17 @@ class BoundedConnection(H11Protocol):
             self._watch()
 
     def data_received(self, data: bytes) -> None:
+        if data.startswith(_OF_KAFKA) and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            self._refuse_kafka()
+            return
         super().data_received(data)
         self._watch()
+
+    def _refuse_kafka(self) -> None:
+        """Who looks for a node's Kafka port by its HTTP port learns it so, and nobody need read of it in a log."""
+        self._stop_watching()
+        self.transport.write(_REFUSAL)
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()

@@ -61,7 +61,7 @@ class HttpDoor:
             calls=calls,
             urls=ObjectUrls(objects),
         )
-        self._rest = RestApi(context, calls)
+        self._rest = RestApi(context, calls, objects)
         self._listener = HttpListener(
             self._settings,
             [*self._rest.routes, *planning_routes(planning), *self._pages],
@@ -75,6 +75,7 @@ class HttpDoor:
             garbage_grace_ms=self._settings.garbage_grace,
         )
         self._sinks.start()
+        self._rest.start()
         await self._listener.start(self._port)
 
     async def drain(self) -> None:

@@ -74,7 +74,7 @@ def guarded(app: ASGIApp, settings: Settings, advertised: Callable[[], Iterable[
     given = [name.strip() for name in settings.http_names.split(",") if name.strip()]
     if _ANY in given:
         return app
-    own = [parse_bootstrap(settings.advertise)[0].host] if settings.advertise else []
+    own = [parse_bootstrap(told)[0].host for told in (settings.advertise, settings.advertise_http) if told]
     return OwnNames(app, [*given, *own, settings.host, socket.gethostname()], advertised)
 
 

@@ -51,7 +51,7 @@ class _PlanningReads:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_count=topic.partition_count,
-                config=topics.config_of(topic),
+                config=topics.told_config_of(topic),
             )
             for topic in topics
         ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from streamhouse.broker.broker import Identity
+from streamhouse.model.broker_config import HTTP_ADDRESS_CONFIG
 from streamhouse.model.config_key import ConfigType
 from streamhouse.model.settings import Settings
 from streamhouse.server.kafka.context import Endpoint
@@ -18,12 +20,13 @@ class BrokerConfig(NamedTuple):
     help: str
 
 
-def broker_configs(settings: Settings, node_id: int, endpoint: Endpoint) -> list[BrokerConfig]:
+def broker_configs(settings: Settings, identity: Identity, endpoint: Endpoint) -> list[BrokerConfig]:
     """By name."""
-    return sorted([*_of_its_nature(settings, node_id, endpoint), *_of_its_settings(settings)])
+    return sorted([*_of_its_nature(settings, identity, endpoint), *_of_its_settings(settings)])
 
 
-def _of_its_nature(settings: Settings, node_id: int, endpoint: Endpoint) -> list[BrokerConfig]:
+def _of_its_nature(settings: Settings, identity: Identity, endpoint: Endpoint) -> list[BrokerConfig]:
+    node_id = identity.node_id
     address = f"PLAINTEXT://{endpoint.host}:{endpoint.port}"
     bound = f"PLAINTEXT://{settings.host}:{settings.kafka_port or endpoint.port}"
     return [
@@ -35,6 +38,12 @@ def _of_its_nature(settings: Settings, node_id: int, endpoint: Endpoint) -> list
         BrokerConfig("listeners", ConfigType.LIST, bound, "the settings host and kafka_port"),
         BrokerConfig("log.dirs", ConfigType.STRING, settings.data_dir, "the setting data_dir"),
         BrokerConfig("node.id", ConfigType.INT, str(node_id), "the node id"),
+        BrokerConfig(
+            HTTP_ADDRESS_CONFIG,
+            ConfigType.STRING,
+            identity.http_address,
+            "where its HTTP port is: the setting advertise_http, or the host of advertise; empty if it has none",
+        ),
         BrokerConfig("process.roles", ConfigType.LIST, "broker", "the metadata is in a database"),
     ]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.measures import DoorMeasures
+from streamhouse.client.address import Address
 from streamhouse.log.budget import ByteBudget
 from streamhouse.model.errors import InvalidConfig, StorageUnavailable
 from streamhouse.model.settings import Settings
@@ -42,7 +43,7 @@ def bind_kafka_port(settings: Settings) -> KafkaPort:
         raise _cannot_listen(settings, problem) from None
     host, port = bound.getsockname()[:2]
     host = _ANY_ADDRESS.get(host, host)
-    return KafkaPort(bound, f"{host}:{port}", _advertised(settings.advertise, host, port))
+    return KafkaPort(bound, str(Address(host, port)), _advertised(settings.advertise, host, port))
 
 
 def _cannot_listen(settings: Settings, problem: OSError) -> StorageUnavailable:

@@ -45,21 +45,22 @@ def compact(spark: SparkSession, job: Compaction, *, bars: Bars = no_bars, clock
     swapper = Swapper(spark, client, bars)
     now_ms = (clock or SystemClock()).now_ms()
     swaps: list[Swap] = []
-    for topic in _compacted(find_topics(client, job.topics), job.topics):
+    for topic in compacted(find_topics(client, job.topics), job.topics):
         plan = partial(_plan, spark, objects, job.target_bytes, now_ms, bars)
         swaps += swapper.preview(topic, plan) if job.dry_run else swapper.run(topic, plan)
     return swaps
 
 
-def _compacted(topics: Sequence[TopicAnswer], named: Collection[str]) -> list[TopicAnswer]:
-    compacted = [topic for topic in topics if "compact" in topic.config["cleanup.policy"].split(",")]
+def compacted(topics: Sequence[TopicAnswer], named: Collection[str]) -> list[TopicAnswer]:
+    """Those that are; InvalidConfig if one that was named is not."""
+    found = [topic for topic in topics if "compact" in topic.config["cleanup.policy"].split(",")]
     for topic in topics if named else ():
-        if topic not in compacted:
+        if topic not in found:
             raise InvalidConfig(
                 f"topic {topic.name!r} has cleanup.policy={topic.config['cleanup.policy']}, so it is not compacted",
                 hint=f"`streamhouse topic alter {topic.name} --config cleanup.policy=compact` changes that",
             )
-    return compacted
+    return found
 
 
 def _plan(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import glob
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from streamhouse.client.node import http_endpoints
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 from streamhouse.spark.pipelines.inputs import EmptyInputs, record_options
@@ -43,6 +46,7 @@ _CONDITION = re.compile(r"^\s*\[[A-Z_.]+\]\s*")
 _STATE = re.compile(r"\s*SQLSTATE: .*", re.DOTALL)
 _LONGEST_MESSAGE = 400
 _ANSWER_SECONDS = 10.0
+_REACH_SECONDS = 5.0
 
 
 def check_pipeline(session: SparkSession, pipeline: Pipeline, *, offline: bool = False) -> None:
@@ -50,7 +54,7 @@ def check_pipeline(session: SparkSession, pipeline: Pipeline, *, offline: bool =
     problems = Problems(pipeline.file)
     _check_files(pipeline, problems)
     if not offline:
-        _check_topics(pipeline, problems)
+        _check_topics(pipeline, problems, _topics_at(pipeline, problems))
     # Spark logs each of its errors with a stack trace; they are told here, with their lines.
     spark_log = logging.getLogger("SQLQueryContextLogger")
     was_disabled, spark_log.disabled = spark_log.disabled, True
@@ -61,6 +65,27 @@ def check_pipeline(session: SparkSession, pipeline: Pipeline, *, offline: bool =
     problems.raise_any()
 
 
+def reached(pipeline: Pipeline, *, runs: bool) -> Pipeline:
+    """With the URL of a node that answers; no Spark is needed to find that out, so nobody waits for one in vain.
+    InvalidPipeline if none does, and where it is to be run also if a topic or a file is not there."""
+    problems = Problems(pipeline.file)
+    if _wanted_topics(pipeline):
+        try:
+            pipeline = replace(pipeline, endpoint=asyncio.run(http_endpoints(pipeline.endpoint)))
+        except StreamHouseError as problem:
+            _add_unreached(pipeline, problems, problem)
+    if runs or not problems.is_empty:
+        _check_files(pipeline, problems)
+    if runs and problems.is_empty:
+        _check_topics(pipeline, problems, _topics_at(pipeline, problems))
+    problems.raise_any()
+    return pipeline
+
+
+def _add_unreached(pipeline: Pipeline, problems: Problems, problem: StreamHouseError) -> None:
+    problems.add(pipeline.endpoint_line, f"cannot ask {pipeline.endpoint} for its topics: {problem}")
+
+
 def _check_files(pipeline: Pipeline, problems: Problems) -> None:
     for source in pipeline.sources:
         path = local_path(source.path) if isinstance(source, FileSource) else None
@@ -68,20 +93,31 @@ def _check_files(pipeline: Pipeline, problems: Problems) -> None:
             problems.add(source.path_line, f"there are no files {source.path!r}")
 
 
-def _check_topics(pipeline: Pipeline, problems: Problems) -> None:
+def _wanted_topics(pipeline: Pipeline) -> list[tuple[str, int]]:
+    """And the lines that name them."""
     wanted = [(source.topic, source.topic_line) for source in pipeline.sources if isinstance(source, TopicSource)]
     wanted += [(sink.topic, sink.topic_line) for sink in pipeline.sinks if isinstance(sink, TopicSink)]
     if pipeline.dead_letter is not None:
         wanted.append((pipeline.dead_letter.topic, pipeline.dead_letter.line))
-    if not wanted:
-        return
+    return wanted
+
+
+def _topics_at(pipeline: Pipeline, problems: Problems) -> list[str] | None:
+    """None if the node does not say, or nobody wants to know."""
+    if not _wanted_topics(pipeline):
+        return None
     try:
-        with PlanningClient(pipeline.endpoint, timeout_seconds=_ANSWER_SECONDS) as client:
-            known = [topic.name for topic in client.topics()]
+        with PlanningClient(pipeline.endpoint, timeout_seconds=_ANSWER_SECONDS, reach_seconds=_REACH_SECONDS) as client:
+            return [topic.name for topic in client.topics()]
     except StreamHouseError as problem:
-        problems.add(pipeline.endpoint_line, f"cannot ask {pipeline.endpoint} for its topics: {problem}")
+        _add_unreached(pipeline, problems, problem)
+        return None
+
+
+def _check_topics(pipeline: Pipeline, problems: Problems, known: list[str] | None) -> None:
+    if known is None:
         return
-    for topic, line in wanted:
+    for topic, line in _wanted_topics(pipeline):
         if topic not in known:
             close = difflib.get_close_matches(topic, known, n=1)
             mending = f"did you mean {close[0]!r}?" if close else f"make it with `streamhouse topic create {topic}`"

@@ -35,6 +35,10 @@ class Problems:
         self.file = file
         self._found: list[Problem] = []
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._found
+
     def add(self, line: int, message: str) -> None:
         self._found.append(Problem(line, message))
 

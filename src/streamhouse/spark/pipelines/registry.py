@@ -24,6 +24,13 @@ RUNNING = "running"
 ENDED = "ended"
 FAILED = "failed"
 DIED = "died"
+SILENT = "silent"
+
+HEARTBEAT_MS = 5_000
+"""A run writes its record that often, whether there is something new or not."""
+SILENT_AFTER_MS = 30_000
+_STARTING_MS = 300_000
+"""Until its queries run, Spark is started, which may take minutes, and nothing is written."""
 
 _ASK_EVERY_MS = 50
 # Who only looks whether a pipeline runs holds its lock for a moment as well.
@@ -48,7 +55,8 @@ class QueryState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a pipeline's last run; `state` is one of running, ended, failed and died."""
+    """What is known of a pipeline's last run; `state` is one of running, ended, failed, died, and silent: its process
+    is there and has written nothing since `updated_at_ms`, as one that is paused or hangs."""
 
     name: str
     file: str
@@ -103,7 +111,7 @@ class Registry:
     def stop(self, name: str, *, timeout_ms: int) -> bool:
         """Ask it to stop and wait until it has; False if it did not run."""
         record = self.find(name)
-        if record.state != RUNNING:
+        if record.state not in (RUNNING, SILENT):
             return False
         # The lock is held, so the process that wrote this number lives.
         os.kill(record.pid, signal.SIGTERM)
@@ -124,8 +132,13 @@ class Registry:
             record = msgspec.json.decode(self._record_path(name).read_bytes(), type=RunRecord)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
-        if record.state == RUNNING and not is_running:
+        if record.state != RUNNING:
+            return record
+        if not is_running:
             return msgspec.structs.replace(record, state=DIED)
+        patience_ms = SILENT_AFTER_MS if record.queries else _STARTING_MS
+        if SystemClock().now_ms() - record.updated_at_ms > patience_ms:
+            return msgspec.structs.replace(record, state=SILENT)
         return record
 
     def _is_running(self, name: str) -> bool:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 from streamhouse.runtime.entropy import new_uuid
+from streamhouse.spark.connections import first_client, planning_client
 from streamhouse.spark.sink.commit import StagedMessage, abandon, adopt
 from streamhouse.spark.sink.options import SinkOptions
 from streamhouse.spark.sink.rows import RowColumns
@@ -31,10 +32,8 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
             hint="together they name a write that must happen once; without them every write happens",
         )
     columns = RowColumns.of(schema, has_topic=bool(parsed.topic))
-    if parsed.topic:
-        with PlanningClient(parsed.connection.endpoint) as client:
-            if all(topic.name != parsed.topic for topic in client.topics()):
-                raise missing_topic(parsed.topic)
+    with first_client(parsed.connection.endpoint) as client:
+        _check_topic(parsed, client)
     return BatchWriter(parsed, columns, parsed.sink_id or str(new_uuid()), parsed.batch_id or 0)
 
 
@@ -43,13 +42,23 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
     parsed = _parse(options, overwrite=overwrite)
     if parsed.batch_id is not None:
         raise InvalidConfig("a stream's batches have ids already", hint="leave out the option 'batchId'")
-    return StreamWriter(parsed, RowColumns.of(schema, has_topic=bool(parsed.topic)))
+    columns = RowColumns.of(schema, has_topic=bool(parsed.topic))
+    # Spark comes here for every micro-batch: a node that is started anew meanwhile is waited for.
+    _check_topic(parsed, planning_client(parsed.connection.endpoint))
+    return StreamWriter(parsed, columns)
 
 
 def _parse(options: Mapping[str, str], *, overwrite: bool) -> SinkOptions:
     if overwrite:
         raise InvalidConfig("a topic cannot be overwritten", hint="use mode 'append', or output mode 'append'/'update'")
     return SinkOptions.parse(options)
+
+
+def _check_topic(options: SinkOptions, client: PlanningClient) -> None:
+    """Before any task runs; also that there is somebody who can be asked."""
+    known = {topic.name for topic in client.topics()}
+    if options.topic and options.topic not in known:
+        raise missing_topic(options.topic)
 
 
 class BatchWriter(DataSourceArrowWriter):

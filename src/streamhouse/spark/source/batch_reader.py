@@ -8,12 +8,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import InvalidConfig
-from streamhouse.spark.connections import planning_client
+from streamhouse.spark.connections import first_client
 from streamhouse.spark.source.catalog import Catalog
 from streamhouse.spark.source.data_loss import DataLoss
 from streamhouse.spark.source.options import SourceOptions
 from streamhouse.spark.source.planner import ScanPlanner, WantedRange
+from streamhouse.spark.source.positions import Position
 from streamhouse.spark.source.pushdown import ScanFilter, push_down
 from streamhouse.spark.source.reading import TaskReader
 from streamhouse.spark.source.rows import row_type
@@ -41,29 +43,33 @@ class BatchReader(DataSourceReader):
         options = self._options
         assert options.start is not None, "for_batch sets both"
         assert options.end is not None, "for_batch sets both"
-        client = planning_client(options.connection.endpoint)
+        with first_client(options.connection.endpoint) as client:
+            return list(ScanPlanner(client, options).tasks(self._wanted(options.start, options.end, client)))
+
+    def _wanted(self, start: Position, end: Position, client: PlanningClient) -> list[WantedRange]:
+        options = self._options
         catalog = Catalog(client, options.subscription)
         partitions = [each for each in catalog.partitions(must_exist=True) if self._filter.keeps(*each)]
-        starts = catalog.resolve(partitions, options.start, no_match_is_latest=options.latest_if_no_match)
-        ends = catalog.resolve(partitions, options.end, no_match_is_latest=True)
+        starts = catalog.resolve(partitions, start, no_match_is_latest=options.latest_if_no_match)
+        ends = catalog.resolve(partitions, end, no_match_is_latest=True)
         data_loss = DataLoss(is_fatal=options.fail_on_data_loss)
         wanted = []
         for each in partitions:
-            if starts[each] > ends[each] and not options.start.by_time:
+            if starts[each] > ends[each] and not start.by_time:
                 data_loss.report(f"{each} was to be read from offset {starts[each]}, but ends at {ends[each]}")
-            start, end = self._filter.cut(starts[each], ends[each])
+            first, past_last = self._filter.cut(starts[each], ends[each])
             wanted.append(
                 WantedRange(
                     partition=each,
-                    start=start,
-                    end=end,
+                    start=first,
+                    end=past_last,
                     topic_id=catalog.topic_ids[each.topic],
-                    from_earliest=options.start.of(each) == EARLIEST,
+                    from_earliest=start.of(each) == EARLIEST,
                     min_timestamp_ms=self._filter.min_timestamp_ms,
                     max_timestamp_ms=self._filter.max_timestamp_ms,
                 )
             )
-        return list(ScanPlanner(client, options).tasks(wanted))
+        return wanted
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle_memory()

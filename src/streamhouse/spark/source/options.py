@@ -152,7 +152,10 @@ def _subscription(options: Options) -> Subscription:
             try:
                 return TopicPattern(pattern=re.compile(text))
             except re.error as problem:
-                raise InvalidConfig(f"option 'subscribePattern' is not a regular expression: {problem}") from None
+                raise InvalidConfig(
+                    f"option 'subscribePattern' is not a regular expression: {problem}",
+                    hint="it is one of Python's, not of Java's: https://docs.python.org/3/library/re.html",
+                ) from None
         case _:
             return Assigned(partitions=parse_partitions("assign", text))
 

@@ -6,6 +6,7 @@ from streamhouse.client.planning import PlanningClient
 from streamhouse.core.admission import share
 from streamhouse.model.errors import NotFound
 from streamhouse.runtime.clock import SystemClock
+from streamhouse.spark.connections import first_client
 from streamhouse.spark.source.byte_limit import ends_within_bytes
 from streamhouse.spark.source.catalog import Catalog
 from streamhouse.spark.source.data_loss import DataLoss
@@ -27,7 +28,7 @@ class StreamProgress:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._client = PlanningClient(options.connection.endpoint)
+        self._client = first_client(options.connection.endpoint)
         self._catalog = Catalog(self._client, options.subscription)
         self._planner = ScanPlanner(self._client, options)
         self._data_loss = DataLoss(is_fatal=options.fail_on_data_loss)

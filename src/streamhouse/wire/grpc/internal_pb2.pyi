@@ -152,7 +152,7 @@ class WorkRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkResponse(_message.Message):
-    __slots__ = ("records_in", "bytes_in", "records_out", "bytes_out", "produce_p50_ms", "produce_p99_ms", "buffered_bytes", "buffer_limit_bytes", "ends")
+    __slots__ = ("records_in", "bytes_in", "records_out", "bytes_out", "produce_p50_ms", "produce_p99_ms", "buffered_bytes", "buffer_limit_bytes", "ends", "oldest_upload_ms", "wal_problem")
     RECORDS_IN_FIELD_NUMBER: _ClassVar[int]
     BYTES_IN_FIELD_NUMBER: _ClassVar[int]
     RECORDS_OUT_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,8 @@ class WorkResponse(_message.Message):
     BUFFERED_BYTES_FIELD_NUMBER: _ClassVar[int]
     BUFFER_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_UPLOAD_MS_FIELD_NUMBER: _ClassVar[int]
+    WAL_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     records_in: int
     bytes_in: int
     records_out: int
@@ -171,7 +173,9 @@ class WorkResponse(_message.Message):
     buffered_bytes: int
     buffer_limit_bytes: int
     ends: _containers.RepeatedCompositeFieldContainer[PartitionEnd]
-    def __init__(self, records_in: _Optional[int] = ..., bytes_in: _Optional[int] = ..., records_out: _Optional[int] = ..., bytes_out: _Optional[int] = ..., produce_p50_ms: _Optional[float] = ..., produce_p99_ms: _Optional[float] = ..., buffered_bytes: _Optional[int] = ..., buffer_limit_bytes: _Optional[int] = ..., ends: _Optional[_Iterable[_Union[PartitionEnd, _Mapping]]] = ...) -> None: ...
+    oldest_upload_ms: int
+    wal_problem: str
+    def __init__(self, records_in: _Optional[int] = ..., bytes_in: _Optional[int] = ..., records_out: _Optional[int] = ..., bytes_out: _Optional[int] = ..., produce_p50_ms: _Optional[float] = ..., produce_p99_ms: _Optional[float] = ..., buffered_bytes: _Optional[int] = ..., buffer_limit_bytes: _Optional[int] = ..., ends: _Optional[_Iterable[_Union[PartitionEnd, _Mapping]]] = ..., oldest_upload_ms: _Optional[int] = ..., wal_problem: _Optional[str] = ...) -> None: ...
 
 class PartitionEnd(_message.Message):
     __slots__ = ("partition", "high_watermark")
@@ -180,3 +184,59 @@ class PartitionEnd(_message.Message):
     partition: Partition
     high_watermark: int
     def __init__(self, partition: _Optional[_Union[Partition, _Mapping]] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+
+class WalRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WalResponse(_message.Message):
+    __slots__ = ("disk", "gathered_batches", "gathered_bytes", "in_flight", "uncovered_records", "uncovered_bytes")
+    DISK_FIELD_NUMBER: _ClassVar[int]
+    GATHERED_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    GATHERED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    UNCOVERED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    UNCOVERED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    disk: WalOnDisk
+    gathered_batches: int
+    gathered_bytes: int
+    in_flight: _containers.RepeatedCompositeFieldContainer[WalObject]
+    uncovered_records: int
+    uncovered_bytes: int
+    def __init__(self, disk: _Optional[_Union[WalOnDisk, _Mapping]] = ..., gathered_batches: _Optional[int] = ..., gathered_bytes: _Optional[int] = ..., in_flight: _Optional[_Iterable[_Union[WalObject, _Mapping]]] = ..., uncovered_records: _Optional[int] = ..., uncovered_bytes: _Optional[int] = ...) -> None: ...
+
+class WalOnDisk(_message.Message):
+    __slots__ = ("files", "unsynced_batches", "unsynced_bytes", "problem")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    UNSYNCED_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    UNSYNCED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    files: _containers.RepeatedCompositeFieldContainer[WalFile]
+    unsynced_batches: int
+    unsynced_bytes: int
+    problem: str
+    def __init__(self, files: _Optional[_Iterable[_Union[WalFile, _Mapping]]] = ..., unsynced_batches: _Optional[int] = ..., unsynced_bytes: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class WalFile(_message.Message):
+    __slots__ = ("name", "size_bytes", "is_current", "owner_count")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    IS_CURRENT_FIELD_NUMBER: _ClassVar[int]
+    OWNER_COUNT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    size_bytes: int
+    is_current: bool
+    owner_count: int
+    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., is_current: _Optional[bool] = ..., owner_count: _Optional[int] = ...) -> None: ...
+
+class WalObject(_message.Message):
+    __slots__ = ("key", "size_bytes", "partition_count", "is_stored")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    IS_STORED_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    size_bytes: int
+    partition_count: int
+    is_stored: bool
+    def __init__(self, key: _Optional[str] = ..., size_bytes: _Optional[int] = ..., partition_count: _Optional[int] = ..., is_stored: _Optional[bool] = ...) -> None: ...

@@ -50,7 +50,7 @@ class Cluster:
     def desired(self, candidates: list[Candidate] | None = None) -> dict[Key, str | None]:
         assignment = Assignment(self.candidates if candidates is None else candidates)
         return {
-            one.key: assignment.desired_owner(
+            one.key: assignment.ringed_owner(
                 *one.key, agent_group=one.agent_group, zone=one.zone, pinned_to=one.pinned_to
             )
             for one in self.partitions

@@ -6,9 +6,12 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from flume_parts.members import remove
+from log_parts.kafka import Kafka
 from node.wait import HUNG_SECONDS, eventually
 from streamhouse.client.flume import (
     EARLIEST,
@@ -188,6 +191,72 @@ def test_an_expelled_member_may_not_commit_and_joins_anew_with_the_next_poll(bro
             assert member.member_id != before
 
     asyncio.run(scenario())
+
+
+@contextmanager
+def paused(consumer: GroupConsumer) -> Iterator[None]:
+    """Its thread stands still, as in a process that was stopped or a machine that swaps: no heartbeat goes out."""
+    stopped, go_on = threading.Event(), threading.Event()
+
+    def stand_still() -> None:
+        stopped.set()
+        go_on.wait(HUNG_SECONDS)
+
+    consumer._thread._loop.call_soon_threadsafe(stand_still)
+    assert stopped.wait(HUNG_SECONDS)
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+def test_a_member_that_was_paused_is_given_nothing_of_what_others_have_and_joins_anew(address: str, topic: str) -> None:
+    with Producer(address) as producer:
+        for partition in range(3):
+            producer.produce_to_partition(topic, partition, None, b"before")
+    with (
+        GroupConsumer(address, topic, [topic], session_timeout_ms=1_000) as sleeper,
+        GroupConsumer(address, topic, [topic]) as lively,
+    ):
+        before = sleeper.member_id
+        with paused(sleeper):
+            done: set[int] = set()
+
+            def takes_over() -> bool:
+                done.update(message.partition for message in lively.poll(max_wait_ms=0))
+                return done == {0, 1, 2}
+
+            eventually(takes_over, "all partitions to be the other's")
+            lively.commit()
+            with Producer(address) as producer:
+                for partition in range(3):
+                    producer.produce_to_partition(topic, partition, None, b"after")
+        # It still believes that all of them are its own, from their beginning.
+        found: list[GroupMessage] = []
+
+        def shared() -> bool:
+            found.extend(sleeper.poll(max_wait_ms=0))
+            lively.poll(max_wait_ms=0)
+            return bool(sleeper.assignment) and sleeper.member_id != before and bool(found)
+
+        eventually(shared, "a share of the partitions and a message of it")
+        assert {message.payload for message in found} == {b"after"}, "the group was told that the others are done"
+
+
+def test_a_member_whose_commit_is_refused_joins_again_with_the_next_poll(broker: Broker, topic: str) -> None:
+    """Without waiting for a heartbeat to say so."""
+    with Producer(broker.flume_address) as producer:
+        producer.produce(topic, b"x")
+    with GroupConsumer(broker.flume_address, topic, [topic], session_timeout_ms=40_000) as member:
+        before = member.member_id
+        assert len(member.poll()) == 1
+        with Kafka(broker.bootstrap) as kafka:
+            remove(kafka, topic, before)
+        with pytest.raises(UnknownMember):
+            member.commit()
+        again = member.poll(max_wait_ms=60_000)
+        assert [message.offset for message in again] == [0]
+        assert member.member_id != before
 
 
 def test_async_clients_are_used_with_async_with(address: str, topic: str) -> None:

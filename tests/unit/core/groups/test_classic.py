@@ -232,6 +232,18 @@ def test_a_follower_with_new_metadata_starts_a_rebalance(driver: GroupDriver) ->
     assert [one.metadata for one in leader.members] == [b"topics", b"other topics"]
 
 
+def test_a_rebalance_that_is_asked_for_has_every_member_join_again(driver: GroupDriver) -> None:
+    driver.group.rebalance(driver.now_ms)
+    assert driver.group.state is ClassicState.EMPTY
+    driver.stable_with(2)
+    generation = driver.group.generation
+    for _ in range(2):
+        driver.group.rebalance(driver.now_ms)
+    assert driver.group.state is ClassicState.PREPARING
+    driver.join("m1")
+    assert driver.joined(driver.join("m2")).generation == generation + 1
+
+
 def test_a_repeated_join_in_the_sync_phase_is_answered_again(driver: GroupDriver) -> None:
     first = driver.joined(driver.join())
     assert driver.joined(driver.join("m1")) == first

@@ -31,7 +31,7 @@ def desired(
 ) -> list[str | None]:
     assignment = Assignment(candidates)
     return [
-        assignment.desired_owner("orders", number, agent_group=agent_group, zone=zone, pinned_to=pinned_to)
+        assignment.ringed_owner("orders", number, agent_group=agent_group, zone=zone, pinned_to=pinned_to)
         for number in NUMBERS
     ]
 
@@ -103,7 +103,7 @@ def test_each_ring_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assignment = Assignment(CLUSTER)
     for number in range(20):
         for zone in ("", "a", "c"):
-            assignment.desired_owner("orders", number, agent_group="default", zone=zone, pinned_to="")
+            assignment.ringed_owner("orders", number, agent_group="default", zone=zone, pinned_to="")
         assignment.desired_shard_owner(number)
     everybody = [candidate.agent_id for candidate in CLUSTER]
     assert sorted(built) == sorted([["agent-1", "agent-2", "agent-3"], ["agent-1", "agent-3"], everybody])

@@ -67,7 +67,7 @@ def owner(choice: str | None, holder: str, **access: StoreAccess) -> str | None:
     )
 
     def choose(assignment: Assignment) -> str | None:
-        return assignment.desired_owner("orders", 0, agent_group="default", zone="", pinned_to="")
+        return assignment.ringed_owner("orders", 0, agent_group="default", zone="", pinned_to="")
 
     return placement.owner(choice, holder, choose)
 

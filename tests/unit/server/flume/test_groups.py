@@ -8,6 +8,7 @@ import confluent_kafka
 import pytest
 
 from flume_parts import raw
+from flume_parts.members import Member, share
 from flume_parts.raw import RawFlume
 from log_parts.kafka import Kafka
 from node.wait import HUNG_SECONDS, eventually
@@ -28,51 +29,6 @@ def written(flume: RawFlume, topic: str) -> str:
     for partition in range(3):
         assert flume.produce(topic, b"x", partition=partition)[2] == raw.NONE
     return topic
-
-
-HOUR_MS = 3_600_000
-"""No session of these tests ends by itself, but those that are told to."""
-
-
-class Member:
-    """A member as the document has it: heartbeats, and joins again when told to."""
-
-    def __init__(self, flume: RawFlume, group: str, topic: str, *, session_ms: int = HOUR_MS) -> None:
-        self.flume, self.group, self.topic, self.session_ms = flume, group, topic, session_ms
-        self.member_id = ""
-        self.join()
-
-    def join(self) -> None:
-        code, self.generation, self.leader, self.member_id, self.members = self.flume.join(
-            self.group, [self.topic], member_id=self.member_id, session_ms=self.session_ms
-        )
-        assert code == raw.NONE
-
-    def beat(self) -> int:
-        code = self.flume.heartbeat(self.group, self.generation, self.member_id)
-        if code == raw.REBALANCE_NEEDED:
-            self.join()
-        return code
-
-    def partitions(self) -> list[int]:
-        code, assigned = self.flume.assignment(self.group, self.generation, self.member_id)
-        assert code == raw.NONE
-        assert {topic for topic, _ in assigned} <= {self.topic}
-        return [partition for _, partition in assigned]
-
-
-def share(*members: Member) -> list[list[int]]:
-    """Until all heartbeats are content and every partition has one owner."""
-
-    def settled() -> list[list[int]] | None:
-        codes = [member.beat() for member in members]
-        shares = [member.partitions() for member in members]
-        whole = sorted(partition for share in shares for partition in share) == [0, 1, 2]
-        return shares if whole and codes == [raw.NONE] * len(members) else None
-
-    found = eventually(settled, "a division of the partitions")
-    assert found is not None
-    return found
 
 
 def test_a_first_member_leads_itself_and_gets_all_partitions(flume: RawFlume, written: str) -> None:
@@ -162,6 +118,14 @@ def test_a_member_may_change_what_it_reads(flume: RawFlume, written: str) -> Non
 )
 def test_a_join_that_makes_no_sense_is_refused(flume: RawFlume, group: str, topics: list[str], session_ms: int) -> None:
     assert flume.join(group, topics, session_ms=session_ms) == (raw.UNKNOWN, -1, "", "", [])
+
+
+def test_a_join_that_is_refused_leaves_no_member_behind(flume: RawFlume, other: RawFlume, written: str) -> None:
+    """The group has taken it by the time that a topic of it turns out to have no possible name."""
+    assert flume.join("half", [written, "no/topic"])[0] == raw.UNKNOWN
+    member = Member(other, "half", written)
+    assert member.members == [member.member_id]
+    assert member.partitions() == [0, 1, 2]
 
 
 def test_members_and_partitions_that_are_not_there_are_told_so(flume: RawFlume, written: str) -> None:

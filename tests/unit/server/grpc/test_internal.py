@@ -19,6 +19,7 @@ from peers.scripted import (
     NEW_SEGMENT,
     PARTITION,
     PRODUCED,
+    WAL,
     WORK,
     ScriptedPeer,
     asking,
@@ -123,6 +124,7 @@ async def test_what_a_node_has_done_is_told_as_it_is() -> None:
     peer = ScriptedPeer()
     async with asking(peer) as client:
         assert await client.work(timeout_ms=HUNG_MS) == WORK
+        assert await client.wal(timeout_ms=HUNG_MS) == WAL
 
 
 async def test_a_message_as_large_as_the_largest_request_passes() -> None:

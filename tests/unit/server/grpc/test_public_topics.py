@@ -71,6 +71,16 @@ async def test_configs_are_set_and_reset_and_others_stay(api: Api) -> None:
     assert (await api("Topics.GetTopic", pb.GetTopicRequest(name="configured"))).config == changed.config
 
 
+async def test_durations_and_sizes_may_have_units_and_are_stored_without(api: Api) -> None:
+    config = {"retention.ms": "7d", "segment.bytes": "8MiB"}
+    made = await api("Topics.CreateTopic", pb.CreateTopicRequest(name="with-units", config=config))
+
+    changed = await api("Topics.ConfigureTopic", pb.ConfigureTopicRequest(name="with-units", set={"segment.ms": "30s"}))
+
+    assert dict(made.config) == {"retention.ms": "604800000", "segment.bytes": "8388608"}
+    assert dict(changed.config) == {**made.config, "segment.ms": "30000"}
+
+
 async def test_a_topic_is_given_more_partitions(api: Api) -> None:
     await api.create_topic("growing", 2)
     checked = pb.CreatePartitionsRequest(name="growing", partition_count=3, validate_only=True)

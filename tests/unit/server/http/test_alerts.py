@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
+from streamhouse.broker.cluster_work import Asked
+from streamhouse.client.peer import NodeWork
 from streamhouse.cluster.state import ClusterState
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferState
-from streamhouse.log.budget import ByteBudget
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Placement, ShardPlacement, Transfer
 from streamhouse.model.names import TopicPartition
+from streamhouse.runtime.watched import Silence
 from streamhouse.server.http.rest import alerts as rest_alerts
-from streamhouse.server.http.rest.alerts import NodeCondition
 from streamhouse.server.http.rest.cluster import wholeness_of
-from streamhouse.wire.http.rest.console import Alert
+from streamhouse.server.http.rest.watch import Seen
+from streamhouse.wire.http.rest.console import MAX_LINKS, Alert, AlertPartition
 
 LIVENESS_MS = 10_000
 NOW_MS = 1_750_000_000_000
-WELL = NodeCondition(buffer=ByteBudget(1000), wal_problem=None)
+WELL = NodeWork(
+    records_in=0,
+    bytes_in=0,
+    records_out=0,
+    bytes_out=0,
+    produce_p50_ms=1.0,
+    produce_p99_ms=2_000.0,
+    buffered_bytes=0,
+    buffer_limit_bytes=1000,
+    ends={},
+)
 
 
 def agent(agent_id: str, *, silent_ms: int = 0) -> AgentRow:
@@ -53,8 +65,18 @@ CLUSTER = ClusterState(
 )
 
 
-def alerts_of(cluster: ClusterState, node: NodeCondition) -> list[Alert]:
-    return rest_alerts.alerts_of(cluster, node, NOW_MS)
+def alerts_of(
+    cluster: ClusterState,
+    node: NodeWork = WELL,
+    *,
+    answers: Mapping[str, NodeWork] | None = None,
+    silent: Mapping[str, Silence] | None = None,
+    metadata_silence: Silence | None = None,
+) -> list[Alert]:
+    """At node "a"; `answers` and `silent` are the others."""
+    others = answers or {}
+    seen = Seen(cluster, NOW_MS, metadata_silence, Asked(others, silent or {}))
+    return rest_alerts.alerts_of(seen, {"a": node, **others}, NOW_MS)
 
 
 def codes(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
@@ -110,9 +132,7 @@ def test_shards_without_coordinator_are_counted() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    buffer = ByteBudget(1000)
-    buffer.take(800)
-    troubled = NodeCondition(buffer=buffer, wal_problem="the WAL cannot be written: No space left on device")
+    troubled = replace(WELL, buffered_bytes=800, wal_problem="the WAL cannot be written: No space left on device")
 
     alerts = alerts_of(replace(CLUSTER, agents=[agent("a"), agent("b", silent_ms=LIVENESS_MS)]), troubled)
 
@@ -122,7 +142,7 @@ def test_the_worst_comes_first() -> None:
         ("warning", "buffer_nearly_full"),
     ]
     assert "No space left" in alerts[0].text
-    assert "800 of 1000" in alerts[2].text
+    assert "800 of 1000 bytes at a" in alerts[2].text
 
 
 # --- hand-overs ---
@@ -154,7 +174,7 @@ FAILED, REJECTED, COMPLETED, PENDING = (
 
 
 def test_a_partition_that_cannot_be_handed_over_is_named_with_the_reason() -> None:
-    failing = [*tries(PENDING, REJECTED, FAILED, REJECTED, COMPLETED), *tries(FAILED, FAILED, number=1)]
+    failing = [*tries(PENDING, REJECTED, FAILED, REJECTED, COMPLETED), *tries(FAILED, FAILED, number=1, age_ms=60_000)]
     (alert,) = alerts_of(replace(CLUSTER, transfers=failing), WELL)
     assert (alert.severity, alert.code) == ("warning", "hand_overs_stuck")
     assert "1 partition cannot be handed over" in alert.text
@@ -164,20 +184,95 @@ def test_a_partition_that_cannot_be_handed_over_is_named_with_the_reason() -> No
 @pytest.mark.parametrize(
     "transfers",
     [
-        tries(FAILED, REJECTED),
+        tries(FAILED, REJECTED, age_ms=60_000),
         tries(COMPLETED, FAILED, FAILED, FAILED),
-        tries(FAILED, FAILED, COMPLETED, FAILED),
+        tries(FAILED, FAILED, COMPLETED, FAILED, age_ms=60_000),
         tries(FAILED, FAILED, FAILED, age_ms=3_600_000),
-        [*tries(FAILED), *tries(FAILED, FAILED, to="c")],
         [replace(each, from_agent_id="b", to_agent_id="a") for each in tries(FAILED, FAILED, FAILED)],
     ],
-    ids=["twice", "done", "done between", "long ago", "to another", "of one that leads no longer"],
+    ids=["twice, a while ago", "done", "done between", "long ago", "of one that leads no longer"],
 )
-def test_hand_overs_that_fail_now_and_then_are_no_alert(transfers: list[Transfer]) -> None:
+def test_hand_overs_that_are_not_wanted_any_more_are_no_alert(transfers: list[Transfer]) -> None:
     assert alerts_of(replace(CLUSTER, transfers=transfers), WELL) == []
 
 
+@pytest.mark.parametrize(
+    ("transfers", "told"),
+    [
+        (tries(FAILED), "orders/0 to b failed once of late: reason 0"),
+        (tries(PENDING, FAILED, REJECTED), "orders/0 to b failed 2 times in a row of late: reason 1"),
+        ([*tries(FAILED), *tries(FAILED, FAILED, to="c")], "orders/0 to b failed once of late: reason 0"),
+    ],
+    ids=["once", "twice", "to another before"],
+)
+def test_a_hand_over_that_fails_is_told_of_at_once(transfers: list[Transfer], told: str) -> None:
+    (alert,) = alerts_of(replace(CLUSTER, transfers=transfers))
+    assert (alert.severity, alert.code) == ("warning", "hand_overs_failing")
+    assert told in alert.text
+    assert (alert.agents, alert.partitions) == (["a", "b"], [AlertPartition(topic="orders", partition=0)])
+
+
 def test_a_cluster_in_which_a_hand_over_is_stuck_is_not_whole() -> None:
-    assert wholeness_of(CLUSTER, NOW_MS).status == "ok"
-    whole = wholeness_of(replace(CLUSTER, transfers=tries(FAILED, FAILED, FAILED)), NOW_MS)
-    assert (whole.status, whole.stuck) == ("degraded", 1)
+    assert wholeness_of(CLUSTER, NOW_MS).stuck == 0
+    assert wholeness_of(replace(CLUSTER, transfers=tries(FAILED, FAILED, FAILED)), NOW_MS).stuck == 1
+
+
+# --- who does not answer ---
+
+MUTE = Silence(NOW_MS - 7_000, "b:50052 cannot be reached")
+
+
+def test_an_agent_that_does_not_answer_is_named_though_its_heartbeats_come() -> None:
+    (alert,) = alerts_of(CLUSTER, silent={"b": MUTE})
+    assert (alert.severity, alert.code) == ("warning", "agents_not_answering")
+    assert "1 of 2 agents does not answer this node: b." in alert.text
+    assert "b has not for 7 s: b:50052 cannot be reached" in alert.text
+    assert alert.agents == ["b"]
+
+
+def test_an_agent_without_heartbeats_is_told_of_once_with_the_command_that_forgets_it() -> None:
+    gone = replace(CLUSTER, agents=[agent("a"), agent("b", silent_ms=LIVENESS_MS)])
+    (alert,) = alerts_of(gone, silent={"b": MUTE})
+    assert (alert.code, alert.commands) == ("agents_silent", ["streamhouse agent forget b"])
+
+
+def test_an_agent_that_answers_without_heartbeats_is_cut_off_and_not_gone() -> None:
+    gone = replace(CLUSTER, agents=[agent("a"), agent("b", silent_ms=LIVENESS_MS)])
+    (alert,) = alerts_of(gone, answers={"b": WELL})
+    assert (alert.code, alert.agents, alert.commands) == ("agents_without_metadata_store", ["b"], [])
+
+
+def test_of_a_cluster_whose_metadata_store_is_silent_only_that_is_told_and_what_nodes_say() -> None:
+    old = replace(CLUSTER, placements=[placement(0, lease_left_ms=0)], agents=[agent("a", silent_ms=LIVENESS_MS)])
+    away = Silence(NOW_MS - 12_000, "no answer within 2000 ms")
+    slow = replace(WELL, produce_p99_ms=3_000.0)
+    alerts = alerts_of(old, slow, silent={"b": MUTE}, metadata_silence=away)
+    assert codes(alerts) == [
+        ("critical", "metadata_store_away"),
+        ("warning", "agents_not_answering"),
+        ("warning", "produce_slow"),
+    ]
+    assert "does not answer this node for 12 s: no answer within 2000 ms" in alerts[0].text
+
+
+def test_slow_produces_of_any_node_are_told_of() -> None:
+    slow = {"b": replace(WELL, produce_p99_ms=2_500.0), "c": replace(WELL, produce_p99_ms=5_000.0)}
+    (alert,) = alerts_of(CLUSTER, answers={**slow, "d": replace(WELL, produce_p99_ms=None)})
+    assert (alert.severity, alert.code, alert.agents) == ("warning", "produce_slow", ["b", "c"])
+    assert "at b, c: one in a hundred for 5.0 s or longer at c" in alert.text
+
+
+def test_segments_that_do_not_get_into_the_store_are_told_of() -> None:
+    stuck = {"b": replace(WELL, oldest_upload_ms=20_001), "c": replace(WELL, oldest_upload_ms=20_000)}
+    (alert,) = alerts_of(CLUSTER, answers=stuck)
+    assert (alert.severity, alert.code, alert.agents) == ("warning", "uploads_stuck", ["b"])
+    assert "b has tried for 20 s" in alert.text
+
+
+def test_alerts_lead_to_what_they_are_about_and_to_the_command_that_only_a_person_runs() -> None:
+    lost = [placement(number, lease_left_ms=0, wal_agent_id="c") for number in range(30)]
+    (alert,) = alerts_of(replace(CLUSTER, placements=lost))
+    assert alert.agents == ["c"]
+    assert alert.partitions == [AlertPartition(topic="orders", partition=number) for number in range(MAX_LINKS)]
+    assert alert.commands[0] == "streamhouse partition elect orders 0 --unclean"
+    assert len(alert.commands) == 3

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 from node.wait import eventually
 from rest_parts.caller import RestCaller
 from rest_parts.sending import send
 from streamhouse.model.errors import StorageUnavailable
+from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.pipelines.registry import STATE_VARIABLE, QueryState, Registry, RunRecord, state_directory
 from streamhouse.testing import Broker
 
@@ -77,7 +79,7 @@ def test_pipelines_are_those_that_this_machine_knows_of(monkeypatch: pytest.Monk
         master="local[*]",
         pid=os.getpid(),
         started_at_ms=1,
-        updated_at_ms=2,
+        updated_at_ms=SystemClock().now_ms(),
         dead_letters=3,
         dead_letter_topic="orders-dead",
         queries=[QueryState(query="sums", guarantee="exactly once", batch_id=4, lag={"orders/0": 5})],
@@ -88,13 +90,20 @@ def test_pipelines_are_those_that_this_machine_knows_of(monkeypatch: pytest.Monk
         with registry.register("revenue") as registration:
             registration.write(run)
             (shown,) = rest.get("pipelines")["pipelines"]
+            broker.create_topic("orders-dead", 1)
+            (letters,) = rest.get("pipelines")["pipelines"]
+            registration.write(msgspec.structs.replace(run, updated_at_ms=run.updated_at_ms - 60_000))
+            (silent,) = rest.get("pipelines")["pipelines"]
+            (alert,) = rest.get("overview")["alerts"]
         (left,) = rest.get("pipelines")["pipelines"]
     assert (shown["name"], shown["state"]) == ("revenue", "running")
     assert (shown["dead_letters"], shown["dead_letter_topic"]) == (3, "orders-dead")
     assert [(query["query"], query["batch_id"], query["lag"]) for query in shown["queries"]] == [
         ("sums", 4, {"orders/0": 5})
     ]
-    assert left["state"] == "died"
+    assert (shown["has_dead_letter_topic"], letters["has_dead_letter_topic"]) == (False, True)
+    assert (silent["state"], left["state"]) == ("silent", "died")
+    assert (alert["code"], alert["pipelines"]) == ("pipelines_silent", ["revenue"])
 
 
 def test_a_whole_cluster_is_well_and_one_without_leaders_is_not(own_broker: Broker) -> None:

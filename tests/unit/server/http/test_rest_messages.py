@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from rest_parts.caller import RestCaller
+from node.wait import HUNG_SECONDS
+from rest_parts.caller import API, RestCaller
 from streamhouse.server.http.rest import messages
+from streamhouse.server.http.rest.search import Search
 from streamhouse.testing import Broker
 
 
@@ -130,6 +136,17 @@ def test_times_out_of_order_lose_nothing(rest: RestCaller, topic: str) -> None:
         ("field=customer&equals={%22name%22:%22Bob%22}", [1]),
         ("field=id&equals=7", [0, 1]),
         ("field=customer.name&equals=Ann&key=c", [2]),
+        ("contains=Bob", [1]),
+        ("contains=bob", []),
+        ("contains_hex=426f62", [1]),
+        ("contains=a1b2", [2]),
+        ("contains=trace", [2]),
+        ("contains=Ann&key=c", [2]),
+        ("where=value.n%20%3E%200", [1, 2]),
+        ("where=value.paid", [1]),
+        ("where=key%20==%20%22a%22%20or%20headers.trace%20==%20%22a1b2%22", [0, 2]),
+        ("where=value.n%20%3E%200&contains=Ann", [2]),
+        ("where=timestamp%20%3C%201000", [0]),
         ("from_ms=1000", [1, 2]),
         ("to_ms=1000", [0]),
         ("from_ms=1000&to_ms=2000", [1]),
@@ -154,7 +171,13 @@ def test_only_what_matches_is_shown(rest: RestCaller, topic: str, query: str, nu
             "partition": 1,
             "timestamp_ms": 1000,
         },
-        {"key": "c", "value": {"n": 2, "customer": {"name": "Ann"}, "paid": 1}, "partition": 2, "timestamp_ms": 2000},
+        {
+            "key": "c",
+            "value": {"n": 2, "customer": {"name": "Ann"}, "paid": 1},
+            "headers": [{"name": "trace", "value": "a1b2"}],
+            "partition": 2,
+            "timestamp_ms": 2000,
+        },
     )
 
     assert sorted(all_numbers(rest, topic, f"order={order}&{query}")) == numbers
@@ -178,6 +201,11 @@ def test_values_that_are_not_json_have_no_fields(rest: RestCaller, topic: str) -
         ("next=nonsense", 400, "invalid-input"),
         ("next=9:0-1", 400, "invalid-input"),
         ("from_ms=-1", 400, "invalid-input"),
+        ("contains=", 400, "invalid-input"),
+        ("contains_hex=0", 400, "invalid-input"),
+        ("where=", 400, "invalid-input"),
+        ("where=value.a%20%3E", 400, "invalid-input"),
+        ("fields=amount", 400, "invalid-input"),
     ],
 )
 def test_a_query_that_is_none_is_refused(rest: RestCaller, topic: str, query: str, status: int, code: str) -> None:
@@ -195,3 +223,42 @@ def test_a_place_to_go_on_that_nobody_answered_does_no_harm(
 
     assert [record["value"]["n"] for record in answer["records"]] == ([1] if given.startswith("0:0-") else [])
     assert answer["next"] is None
+
+
+def test_a_condition_that_is_none_is_refused_with_its_place(rest: RestCaller, topic: str) -> None:
+    problem = rest.refused(400, "invalid-input", "GET", f"topics/{topic}/messages?where=value.n%20%3E%20and")
+    assert problem["detail"].startswith("character 11: wanted a field")
+    assert "value.amount > 3" in problem["hint"]
+
+
+def test_chosen_fields_are_beside_the_record_as_they_were_written(rest: RestCaller, topic: str) -> None:
+    value = f'{{"n": 12345678901234567890.50, "long": "{"x" * 600}"}}'
+    store(rest, topic, {"key": "a", "value": value, "value_format": "text"})
+
+    [record] = search(rest, topic, "fields=value.n,key,value.none,value.long")["records"]
+
+    assert record["fields"] == ["12345678901234567890.50", "a", None, "x" * 500 + "…"]
+    assert "fields" not in search(rest, topic, "")["records"][0]
+
+
+@pytest.mark.parametrize("call", ["messages", "messages/download"])
+def test_a_search_ends_when_its_client_leaves(
+    rest: RestCaller, connect: Callable[[], socket.socket], topic: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def run(*_: object) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    store(rest, topic, {"value": 1})
+    monkeypatch.setattr(Search, "run", run)
+    connection = connect()
+    connection.sendall(f"GET {API}/topics/{topic}/{call} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert begun.wait(HUNG_SECONDS)
+    assert not ended.is_set()
+    connection.close()
+    assert ended.wait(HUNG_SECONDS)

@@ -72,14 +72,12 @@ def found_offsets(log: SparseLog, asked: tuple[int, int], *, newest_first: bool,
 
 
 def scan_of(log: SparseLog, asked: tuple[int, int], *, newest_first: bool, at_once: int = 50) -> PartitionScan:
-    limits = ScanLimits(matches=at_once, match_bytes=2**20, scanned_records=1_000, unreadable=MOST_UNREADABLE)
+    limits = ScanLimits(
+        matches=at_once, match_bytes=2**20, scanned_records=1_000, scanned_bytes=2**20, unreadable=MOST_UNREADABLE
+    )
     scan = PartitionScan(cast(RecordDoor, log), TOPIC, 0, asked, RecordFilter(), limits)
-    asyncio.run(_run(scan, newest_first=newest_first))
+    asyncio.run(scan.run(newest_first=newest_first))
     return scan
-
-
-async def _run(scan: PartitionScan, *, newest_first: bool) -> None:
-    await (scan.newest_first() if newest_first else scan.oldest_first())
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

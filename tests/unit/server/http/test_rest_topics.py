@@ -77,6 +77,20 @@ def test_a_change_sets_what_is_given_and_takes_back_what_is_null(rest: RestCalle
     assert rest.patch(f"topics/{name}", {})["cleanup_policy"] == "compact,delete"
 
 
+def test_durations_and_sizes_may_have_units_and_are_stored_without(rest: RestCaller) -> None:
+    name = a_name()
+    made = rest.post(
+        "topics",
+        {"name": name, "config": {"retention.ms": "7d", "retention.bytes": "1GiB", "segment.ms": 7}},
+        status=201,
+    )
+    assert made["retention_ms"] == 604_800_000
+    assert made["config"] == {"retention.ms": "604800000", "retention.bytes": "1073741824", "segment.ms": "7"}
+    changed = rest.patch(f"topics/{name}", {"config": {"retention.ms": "12h", "retention.bytes": "-1"}})
+    assert changed["config"] == {"retention.ms": "43200000", "retention.bytes": "-1", "segment.ms": "7"}
+    rest.refused(400, "invalid-config", "PATCH", f"topics/{name}", {"config": {"retention.ms": "soon"}})
+
+
 def test_a_topic_is_given_more_partitions(broker: Broker, rest: RestCaller) -> None:
     name = a_name()
     rest.post("topics", {"name": name, "partition_count": 2}, status=201)
@@ -200,3 +214,22 @@ def test_a_page_of_another_site_may_change_nothing(rest: RestCaller) -> None:
     assert rest.call("DELETE", f"topics/{name}", headers=foreign).status == 403
     assert rest.call("POST", "topics", {"name": a_name()}, headers={"Content-Type": "text/plain"}).status in (400, 415)
     assert rest.get(f"topics/{name}")["name"] == name
+
+
+def test_configs_say_what_they_mean_who_set_them_and_which_do_nothing(rest: RestCaller) -> None:
+    rest.post("topics", {"name": "described", "retention_ms": 5000}, status=201)
+    configs = {each["name"]: each for each in rest.get("topics/described/configs")["configs"]}
+    assert configs.keys() == rest.get("topics/described")["effective_config"].keys()
+    retention = configs["retention.ms"]
+    assert (retention["value"], retention["source"], retention["type"]) == ("5000", "topic", "long")
+    assert retention["default"] == "604800000"
+    assert retention["no_effect_because"] is None
+    assert all(each["description"] for each in configs.values())
+    idle = configs["min.insync.replicas"]
+    assert (idle["source"], idle["no_effect_because"]) == ("default", "a partition has one leader and no followers")
+
+
+def test_the_configs_of_a_node_are_described_by_the_names_of_kafka(rest: RestCaller) -> None:
+    configs = {each["name"]: each for each in rest.get("broker-configs")["configs"]}
+    assert configs["log.retention.ms"]["description"]
+    assert configs["leader.replication.throttled.rate"]["no_effect_because"]

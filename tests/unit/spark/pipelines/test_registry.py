@@ -12,25 +12,45 @@ import pytest
 
 from node.wait import eventually
 from streamhouse.model.errors import AlreadyExists, NotFound
-from streamhouse.spark.pipelines.registry import DIED, ENDED, RUNNING, Registry, RunRecord, state_directory
+from streamhouse.runtime.clock import SystemClock
+from streamhouse.spark.pipelines.registry import (
+    DIED,
+    ENDED,
+    RUNNING,
+    SILENT,
+    SILENT_AFTER_MS,
+    QueryState,
+    Registry,
+    RunRecord,
+    state_directory,
+)
 
 _HOLDER = """
 import os, signal, sys, threading
 from pathlib import Path
+from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.pipelines.registry import Registry, RunRecord
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 with Registry(Path(sys.argv[1])).register("held") as registration:
+    now_ms = SystemClock().now_ms()
     registration.write(
-        RunRecord(name="held", file="f", master="local", pid=os.getpid(), started_at_ms=1, updated_at_ms=1)
+        RunRecord(name="held", file="f", master="local", pid=os.getpid(), started_at_ms=1, updated_at_ms=now_ms)
     )
     stop.wait()
 """
 
 
-def record(state: str = RUNNING) -> RunRecord:
+def record(state: str = RUNNING, *, age_ms: int = 0, has_begun: bool = False) -> RunRecord:
     return RunRecord(
-        name="revenue", file="f.yaml", master="local", pid=os.getpid(), started_at_ms=1, updated_at_ms=2, state=state
+        name="revenue",
+        file="f.yaml",
+        master="local",
+        pid=os.getpid(),
+        started_at_ms=1,
+        updated_at_ms=SystemClock().now_ms() - age_ms,
+        state=state,
+        queries=[QueryState(query="sums", guarantee="exactly once")] if has_begun else [],
     )
 
 
@@ -53,6 +73,20 @@ def test_a_run_that_said_how_it_ended_has_ended(tmp_path: Path) -> None:
 
     assert registry.find("revenue").state == ENDED
     assert not registry.stop("revenue", timeout_ms=0), "it does not run"
+
+
+def test_a_run_that_has_written_nothing_for_long_is_silent_and_not_running(tmp_path: Path) -> None:
+    registry = Registry(tmp_path)
+
+    with registry.register("revenue") as registration:
+        registration.write(record(age_ms=SILENT_AFTER_MS + 1, has_begun=True))
+        assert registry.find("revenue").state == SILENT
+        registration.write(record(age_ms=SILENT_AFTER_MS + 1))
+        assert registry.find("revenue").state == RUNNING, "Spark takes its time to start"
+        registration.write(record(has_begun=True))
+        assert registry.find("revenue").state == RUNNING
+        registration.write(record(age_ms=SILENT_AFTER_MS + 1, has_begun=True))
+    assert registry.find("revenue").state == DIED
 
 
 def test_a_pipeline_runs_once(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ export function at(texts, ...names) {
 
 export const get = (path, query, signal) => call("GET", path, { query, signal });
 export const post = (path, body, signal) => call("POST", path, { body, signal });
+export const put = (path, body, signal) => call("PUT", path, { body, signal });
 export const patch = (path, body, signal) => call("PATCH", path, { body, signal });
 export const del = (path, signal) => call("DELETE", path, { signal });
 

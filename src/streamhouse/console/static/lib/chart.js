@@ -40,6 +40,21 @@ export function lineChart({ series = [], unit = brief, title = "" }) {
   return chart.update(series);
 }
 
+const SPARK_WIDTH = 96;
+const SPARK_HEIGHT = 24;
+
+/** A line in a row of a table, from 0 up; whoever does not see it hears `label`. points: as for `lineChart`. */
+export function sparkline(points, label) {
+  const size = { viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, class: "spark", role: "img", "aria-label": label };
+  const known = points.filter(([, value]) => value !== null);
+  if (known.length < 2) return svg("svg", size);
+  const [from, to] = extent(known.map(([time]) => time));
+  const top = Math.max(1, ...known.map(([, value]) => value));
+  const x = (time) => 1 + ((time - from) / Math.max(1, to - from)) * (SPARK_WIDTH - 2);
+  const y = (value) => 2 + (1 - value / top) * (SPARK_HEIGHT - 4);
+  return svg("svg", size, svg("path", { d: path(points, x, y), class: "line line-0" }));
+}
+
 /** A memory of measurements for a chart: of the last `span` milliseconds. */
 export class History {
   constructor(span = 300_000) {
@@ -47,10 +62,16 @@ export class History {
     this.points = new Map();
   }
 
+  /** What somebody else has measured before: points as `lineChart` takes them, by name. */
+  begin(points) {
+    this.points = new Map(Object.entries(points));
+  }
+
   add(name, value, now = Date.now()) {
     const points = this.points.get(name) ?? [];
     points.push([now, value]);
-    while (points[0][0] < now - this.span) points.shift();
+    const first = points.findIndex(([at]) => at >= now - this.span);
+    points.splice(0, first);
     this.points.set(name, points);
   }
 

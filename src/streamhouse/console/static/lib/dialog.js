@@ -56,10 +56,17 @@ export function form({ title, body, action, submit = () => {}, isDangerous = fal
   });
 }
 
-/** A dialog with something to read. */
-export function show({ title, body }) {
+/** A dialog with something to read, and perhaps buttons that lead to more of it. rename(title): it is about that now. */
+export function show({ title, body, actions = null }) {
+  const head = h("h2", {}, title);
   const close = h("button", { type: "button", class: "primary", onclick: () => dialog.close() }, "Close");
-  const dialog = open(h("div", {}, h("h2", {}, title), body, h("div", { class: "actions" }, close)), title, () => {});
+  const dialog = open(h("div", {}, head, body, h("div", { class: "actions" }, actions, close)), title, () => {});
+  return {
+    rename(text) {
+      head.textContent = text;
+      dialog.ariaLabel = text;
+    },
+  };
 }
 
 /** Of a page that is left. */

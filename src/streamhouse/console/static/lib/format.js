@@ -49,13 +49,21 @@ function two(seconds, large, largeName, small, smallName) {
   return `${Math.floor(seconds / large)} ${largeName}${rest ? ` ${rest} ${smallName}` : ""}`;
 }
 
-/** Of milliseconds since 1970: 2026-01-31 14:05:09.123, here */
+/** UTC, UTC+2, UTC-3:30: of this place at a time */
+export function zone(ms) {
+  const minutes = -new Date(ms).getTimezoneOffset();
+  if (!minutes) return "UTC";
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return `UTC${minutes < 0 ? "-" : "+"}${hours}${rest ? `:${String(rest).padStart(2, "0")}` : ""}`;
+}
+
+/** Of milliseconds since 1970: 2026-01-31 14:05:09.123 UTC+2, here */
 export function time(ms) {
   if (!isKnown(ms) || ms < 0) return NONE;
   const here = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   // At the end of all dates the one here may be beyond it.
   if (Number.isNaN(here.getTime())) return NONE;
-  return here.toISOString().slice(0, -1).replace("T", " ");
+  return `${here.toISOString().slice(0, -1).replace("T", " ")} ${zone(ms)}`;
 }
 
 /** 14:05:09 */

@@ -3,7 +3,11 @@
 /** What takes long to answer is asked less often: this many times as long passes in between. */
 const REST = 5;
 
-/** What the last try of each loop ran into, if it did: that another one gets on does not mend it. */
+/** A look that takes longer than this is told of: what is on screen is from before. */
+const PATIENCE_MS = 6_000;
+
+/** What the last try of each loop ran into, if it did, and when it last went well: that another one gets on does not
+ * mend it. */
 const troubles = new Map();
 
 /** Call `fn` now and then `ms` after each time that it ended, until `signal` aborts. Wait for it to know that the first
@@ -17,29 +21,46 @@ export async function every(ms, signal, fn) {
 export async function later(ms, signal, fn) {
   const loop = Symbol("loop");
   let took = 0;
+  let goodAt = Date.now();
   signal.addEventListener("abort", () => tell(loop, null));
   while (!signal.aborted) {
     await pause(Math.max(ms, took * REST), signal);
     await seen(signal);
     if (signal.aborted) return;
     const begin = performance.now();
+    const beganAt = Date.now();
+    const slow = setTimeout(() => signal.aborted || tell(loop, SLOW, goodAt), PATIENCE_MS);
     try {
       await fn();
       took = performance.now() - begin;
+      goodAt = beganAt;
       tell(loop, null);
     } catch (problem) {
-      if (!signal.aborted) tell(loop, problem);
+      if (!signal.aborted) tell(loop, problem, goodAt);
+    } finally {
+      clearTimeout(slow);
     }
   }
 }
 
-/** What the shell hears of it: a problem that is not over, or null. */
+const SLOW = new Error(`the node takes longer than ${PATIENCE_MS / 1000} s to answer`);
+
+/** What the shell hears of it: {problem, goodAt}, of the first that is not over, or null. `goodAt`: what is on screen is
+ * from then. */
 export function onTrouble(listen) {
   document.addEventListener("streamhouse:live", (event) => listen(event.detail));
 }
 
-function tell(loop, problem) {
-  if (problem) troubles.set(loop, problem);
+/** Something that a page shows and that is old, though the node answers: returns tell(problem, goodAt), or tell(null)
+ * when it is not so any more. */
+export function aging(signal) {
+  const what = Symbol("aging");
+  signal.addEventListener("abort", () => tell(what, null));
+  return (problem, goodAt) => signal.aborted || tell(what, problem, goodAt);
+}
+
+function tell(loop, problem, goodAt) {
+  if (problem) troubles.set(loop, { problem, goodAt });
   else troubles.delete(loop);
   const [first = null] = troubles.values();
   document.dispatchEvent(new CustomEvent("streamhouse:live", { detail: first }));

@@ -14,6 +14,9 @@ export function pageHead({ title, crumbs = [], actions = [] }) {
   return h("div", {}, path, h("div", { class: "page-head" }, h("h1", {}, title), h("div", { class: "bar" }, actions)));
 }
 
+const SHORT_NAME = 10;
+const NAME_END = 7;
+
 export const button = (title, onclick, kind = null) => h("button", { type: "button", class: kind, onclick }, title);
 
 /** One number with its name: {element, set(number, more)}. */
@@ -31,9 +34,25 @@ export function figure(name, { href = null } = {}) {
     ),
     set(value, detail = "") {
       number.textContent = value;
-      more.textContent = detail;
+      replace(more, detail);
     },
   };
+}
+
+/** Something that is so now, such as that all is well: when what is on screen turns old, nobody knows it any more. */
+export const claim = (...now) => [
+  h("span", { class: "claim-now" }, now),
+  h("span", { class: "claim-old tag warn" }, "not known"),
+];
+
+/** A name that is cut in its middle where there is no room for it, as beginnings are alike and ends tell apart. */
+export function middle(name) {
+  const text = String(name);
+  if (text.length <= SHORT_NAME) return text;
+  const seen = (part) => h("span", { "aria-hidden": "true", dataset: { part } });
+  // The name itself is there in one piece, to be found, copied and read out.
+  const whole = h("span", { class: "visually-hidden" }, text);
+  return h("span", { class: "middle", title: text }, whole, seen(text.slice(0, -NAME_END)), seen(text.slice(-NAME_END)));
 }
 
 /** [[name, text or node], …] */

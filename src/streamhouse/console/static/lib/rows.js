@@ -15,6 +15,7 @@ export class Rows {
     this.active = null;
     this.frame = 0;
     this.isHeld = false;
+    this.waiting = null;
     this.body = h("tbody", { onpointerdown: (event) => event.button === 0 && this.hold() });
     this.grid = h("table", { role: "grid" }, head, this.body);
     const listeners = { onscroll: () => this.soon(), onkeydown: (event) => this.onKey(event) };
@@ -22,8 +23,14 @@ export class Rows {
     new ResizeObserver(() => this.soon()).observe(this.element);
   }
 
-  /** These from now on; what is at the top of the screen stays there if it is still among them. */
-  show(rows) {
+  /** These from now on; what is at the top of the screen stays there if it is still among them, unless they are to be
+   * seen from their beginning. */
+  show(rows, isFromTop = false) {
+    if (this.isHeld) {
+      this.waiting = { rows, isFromTop: isFromTop || Boolean(this.waiting?.isFromTop) };
+      return;
+    }
+    if (isFromTop) this.element.scrollTop = 0;
     const top = Math.floor(this.element.scrollTop / ROW_PX);
     const anchor = top > 0 && top < this.rows.length ? this.key(this.rows[top]) : null;
     const place = anchor === null ? -1 : rows.findIndex((row) => this.key(row) === anchor);
@@ -96,15 +103,19 @@ export class Rows {
     for (const [row, line] of this.made) markActive(line, this.key(row) === key);
   }
 
-  /** A row that is pressed has to be there when it is let go, or it was never clicked. */
+  /** A row that is pressed has to be there when it is let go, and where it was, or it was never clicked: other rows, and
+   * the way to their beginning, wait. */
   hold() {
     const ends = ["pointerup", "pointercancel"];
     const letGo = () => {
       ends.forEach((name) => removeEventListener(name, letGo));
       // The click comes right after.
       setTimeout(() => {
+        const { waiting } = this;
         this.isHeld = false;
-        this.draw();
+        this.waiting = null;
+        if (waiting) this.show(waiting.rows, waiting.isFromTop);
+        else this.draw();
       });
     };
     this.isHeld = true;

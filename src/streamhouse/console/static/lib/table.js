@@ -45,8 +45,7 @@ class Table {
 
   search(text) {
     this.text = text.trim().toLowerCase();
-    this.rows.element.scrollTop = 0;
-    this.arrange();
+    this.arrange(true);
   }
 
   focus() {
@@ -78,18 +77,17 @@ class Table {
   sortBy({ name }) {
     const isSame = this.sorted?.name === name;
     this.sorted = isSame && this.sorted.isDown ? null : { name, isDown: isSame };
-    this.rows.element.scrollTop = 0;
-    this.arrange();
+    this.arrange(true);
   }
 
-  arrange() {
+  arrange(isFromTop = false) {
     const matches = (row) => this.filter(row).toLowerCase().includes(this.text);
     const found = (this.given ?? []).filter((row) => !this.text || matches(row));
     const column = this.sorted && this.columns.find(({ name }) => name === this.sorted.name);
     if (column) sortRows(found, column.sort === true ? column.value : column.sort, this.sorted.isDown);
     for (const head of this.heads) head.ariaSort = this.direction(head.dataset.name);
     this.note.textContent = this.summary(found.length);
-    this.rows.show(found);
+    this.rows.show(found, isFromTop);
   }
 
   direction(name) {

@@ -2,10 +2,12 @@
 
 import { get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
-import { clock, count, duration } from "../lib/format.js";
+import { clock, count, duration, zone } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { pageHead } from "../lib/page.js";
+import { claim, pageHead } from "../lib/page.js";
+import { keepQuery } from "../lib/route.js";
 import { table } from "../lib/table.js";
+import { chosenCard } from "./cluster/chosen.js";
 import { AGENT_COLUMNS, LEASE_COLUMNS, TRANSFER_COLUMNS, agentName } from "./cluster/columns.js";
 import { RingDrawing } from "./cluster/ring_drawing.js";
 import { ClusterWatch, partitionName } from "./cluster/watch.js";
@@ -22,15 +24,22 @@ const STATUS_KINDS = { ok: "good", degraded: "warn", down: "bad" };
 
 const watch = new ClusterWatch();
 
-export async function render(root, _, signal) {
+export async function render(root, { query }, signal) {
   const status = h("span", {});
   const pointed = h("p", { class: "ring-pointed muted" }, POINT_HINT);
   const legend = h("p", { class: "legend", role: "group", "aria-label": "Agents on the ring" });
   const ring = new RingDrawing((partition) => (pointed.textContent = partition ? describe(partition) : POINT_HINT));
   const events = h("ol", { class: "events", "aria-live": "polite", "aria-label": "Events" });
-  const agents = table({ columns: AGENT_COLUMNS, key: (agent) => agent.agent_id, label: "agents", empty: "No agent has registered." });
-  const leases = table({ columns: LEASE_COLUMNS, key: partitionName, filter: partitionText, label: "leases", empty: "There are no partitions yet." });
+  const agents = table({ columns: AGENT_COLUMNS, key: (agent) => agent.agent_id, label: "agents", onOpen: ({ agent_id: agent }) => choose({ agent }), empty: "No agent has registered." });
+  const leases = table({ columns: LEASE_COLUMNS, key: partitionName, filter: partitionText, onOpen: (each) => choose({ partition: partitionName(each) }), label: "leases", empty: "There are no partitions yet." });
   const transfers = table({ columns: TRANSFER_COLUMNS, key: (transfer) => transfer.transfer_id, label: "transfers", empty: "No partition was handed over yet." });
+
+  const chosen = chosenCard();
+
+  function choose(what) {
+    keepQuery(what);
+    chosen.show(what);
+  }
 
   replace(events, watch.events.length ? watch.events.map(eventShown) : h("li", { class: "muted" }, NO_EVENTS));
   replace(
@@ -40,6 +49,7 @@ export async function render(root, _, signal) {
       h("section", { class: "card" }, h("h2", {}, "Hash ring"), ring.element, legend, pointed),
       h("section", { class: "card" }, h("h2", {}, "As it happens"), events),
     ),
+    chosen.element,
     h("section", {}, h("h2", {}, "Agents"), agents.element),
     h("section", {}, h("h2", {}, "Leases"), leases.element),
     h("section", {}, h("h2", {}, "Hand-overs"), transfers.element),
@@ -52,14 +62,17 @@ export async function render(root, _, signal) {
     last = await look(signal);
     const told = watch.told;
     const moved = watch.look({ agents: last.agents, partitions: last.ring.partitions, transfers: last.transfers, nowMs: Date.now() });
-    replace(status, h("span", { class: `tag ${STATUS_KINDS[last.health.status]}` }, last.health.status));
+    replace(status, claim(h("span", { class: `tag ${STATUS_KINDS[last.health.status]}` }, last.health.status)));
     ring.update(last.ring, moved);
     replace(legend, last.ring.agents.slice(0, NAMED_AGENTS).map((agent) => h("span", {}, agentName(agent.agent_id))));
     agents.update(joined(last.agents, last.ring.agents));
     leases.update(leasesOf(last.ring.partitions));
     transfers.update(last.transfers);
+    chosen.update({ agents: last.agents, partitions: last.ring.partitions });
     if (watch.told > told) showNews(events, watch.told - told);
   });
+  if (query.has("agent")) choose({ agent: query.get("agent") });
+  else if (query.has("partition")) choose({ partition: query.get("partition") });
 }
 
 async function look(signal) {
@@ -69,6 +82,8 @@ async function look(signal) {
     get("transfers", { limit: SHOWN_TRANSFERS }, signal),
     get("cluster/health", {}, signal),
   ]);
+  const answers = new Map(agents.map((agent) => [agent.agent_id, agent.answers]));
+  for (const agent of ring.agents) agent.answers = answers.get(agent.agent_id);
   return { ring, agents, transfers, health };
 }
 
@@ -83,8 +98,8 @@ async function wholeRing(signal) {
 }
 
 function joined(agents, ringAgents) {
-  const shares = new Map(ringAgents.map((agent) => [agent.agent_id, agent.share]));
-  return agents.map((agent) => ({ ...agent, share: shares.get(agent.agent_id) ?? 0 }));
+  const owned = new Map(ringAgents.map((agent) => [agent.agent_id, agent.owns]));
+  return agents.map((agent) => ({ ...agent, owns: owned.get(agent.agent_id) ?? 0 }));
 }
 
 /** How long a lease is, nobody says; the longest one seen is about that. */
@@ -104,14 +119,15 @@ function showNews(list, fresh) {
 }
 
 function eventShown({ atMs, kind, text }) {
-  return h("li", {}, h("time", { class: "muted mono" }, clock(atMs)), " ", h("span", { class: kind }, text));
+  return h("li", {}, h("time", { class: "muted mono" }, `${clock(atMs)} ${zone(atMs)}`), " ", h("span", { class: kind }, text));
 }
 
-const POINT_HINT = "Outside, what each agent owns; inside, a tick for each partition in the colour of its leader.";
+const POINT_HINT = "Outside, what the ring names each agent for, as long as none has more than its part; inside, a tick for each partition in the colour of its leader.";
 
 function describe(partition) {
   const leader = partition.leader === null ? "no leader" : `led by ${partition.leader} for another ${duration(partition.lease_left_ms)}`;
-  return `${partitionName(partition)}: ${leader}, epoch ${count(partition.epoch)}`;
+  const owner = partition.owner === null || partition.owner === partition.leader ? "" : `, on its way to ${partition.owner}`;
+  return `${partitionName(partition)}: ${leader}, epoch ${count(partition.epoch)}${owner}`;
 }
 
 const partitionText = (each) => `${partitionName(each)} ${each.leader ?? "nobody"}`;

@@ -7,25 +7,18 @@ import { count, rate, time } from "../lib/format.js";
 import { button, pageHead } from "../lib/page.js";
 import { keepQuery, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
-import { browse } from "./messages/browse.js";
+import { browse, downloadAddress } from "./messages/browse.js";
 import { preview } from "./messages/bytes.js";
 import { produceRecord } from "./messages/produce.js";
 import { LIVE, QueryForm } from "./messages/query.js";
-import { showRecord } from "./messages/record.js";
+import { showRecords } from "./messages/record.js";
 import { Tail } from "./messages/tail.js";
 import { passedOver } from "./messages/unreadable.js";
 
 const shown = (text, format) => preview(text, format) ?? h("span", { class: "muted" }, "null");
 
-const COLUMNS = [
-  {
-    name: "partition",
-    title: "Part.",
-    value: (record) => record.partition,
-    sort: true,
-    align: "right",
-    width: "4.5rem",
-  },
+const PLACE = [
+  { name: "partition", title: "Part.", value: (record) => record.partition, sort: true, align: "right", width: "4.5rem" },
   { name: "offset", title: "Offset", value: (record) => record.offset, sort: true, align: "right", width: "6.5rem" },
   {
     name: "time",
@@ -33,15 +26,29 @@ const COLUMNS = [
     value: (record) => time(record.timestamp_ms),
     sort: (record) => record.timestamp_ms,
     narrow: false,
-    width: "15rem",
+    width: "17.5rem",
   },
   { name: "key", title: "Key", value: (record) => shown(record.key, record.key_format), narrow: false, width: "18%" },
-  {
-    name: "value",
-    title: "Value",
-    value: (record) => h("span", { class: "mono" }, shown(record.value, record.value_format)),
-  },
 ];
+const VALUE = {
+  name: "value",
+  title: "Value",
+  value: (record) => h("span", { class: "mono" }, shown(record.value, record.value_format)),
+};
+
+/** The chosen fields, as the node names them, take the place of the value. */
+function columnsOf(names) {
+  if (!names.length) return [...PLACE, VALUE];
+  const fields = names.map((title, index) => ({
+    name: `field-${index}`,
+    title,
+    value: (record) => record.fields?.[index] ?? h("span", { class: "muted" }, "–"),
+    sort: (record) => sortable(record.fields?.[index]),
+  }));
+  return [...PLACE, ...fields];
+}
+
+const sortable = (text) => (text && !Number.isNaN(Number(text)) ? Number(text) : (text ?? null));
 
 export async function render(root, { topic: name, query }, signal) {
   const topic = await get(at`topics/${name}`, {}, signal);
@@ -60,6 +67,20 @@ export async function render(root, { topic: name, query }, signal) {
   form.ask();
 }
 
+/** As the node reads them: with commas between, but for those in quotes. */
+const namesOf = (columns) =>
+  (columns.match(/(?:\["(?:[^"\\]|\\.)*"\]|[^,])+/g) ?? []).map((name) => name.trim()).filter(Boolean);
+
+/** What is found, on all pages, as a file that the node makes. */
+function downloads(topic, asked) {
+  const title = "All that is found, up to 100,000 messages or 64 MiB; the last line says if that was not all";
+  const link = (format, name) => {
+    const href = downloadAddress(topic, asked, format);
+    return href && h("a", { class: "button", href, download: "", title }, name);
+  };
+  return [link("ndjson", "Download JSON lines"), link("csv", "CSV")];
+}
+
 function searchText({ key, value, headers }) {
   return [key, value, ...headers.flatMap(({ name, value: text }) => [name, text])].join(" ");
 }
@@ -73,22 +94,31 @@ class Messages {
     this.state = h("span", { class: "muted", role: "status" });
     this.tools = h("span", { class: "bar push" });
     this.trouble = h("div");
-    this.table = table({
-      columns: COLUMNS,
-      key: (record) => `${record.partition}:${record.offset}`,
-      filter: searchText,
-      onOpen: (record) => showRecord(topic, record),
-      label: "Messages",
-      empty: "",
-      isFixed: true,
-    });
+    this.place = h("div");
+    this.showTable("");
     this.element = h(
       "section",
       { class: "page", "aria-label": "Messages" },
       h("div", { class: "bar" }, this.state, this.tools),
       this.trouble,
-      this.table.element,
+      this.place,
     );
+  }
+
+  /** One with these columns; what was searched for in the last one is left. */
+  showTable(columns) {
+    if (columns === this.columns) return;
+    this.columns = columns;
+    this.table = table({
+      columns: columnsOf(namesOf(columns)),
+      key: (record) => `${record.partition}:${record.offset}`,
+      filter: searchText,
+      onOpen: (record) => showRecords(this.topic, this.table.rows.rows, record),
+      label: "Messages",
+      empty: "",
+      isFixed: true,
+    });
+    replace(this.place, this.table.element);
   }
 
   ask(asked) {
@@ -97,6 +127,7 @@ class Messages {
     keepQuery(asked.mode === "newest" ? { ...asked, mode: "" } : asked);
     replace(this.tools);
     replace(this.trouble);
+    this.showTable(asked.columns);
     this.table.empty = "";
     this.table.update([]);
     const signal = AbortSignal.any([this.pageSignal, this.asking.signal]);
@@ -105,32 +136,44 @@ class Messages {
   }
 
   browse(asked, signal) {
-    const next = browse(this.topic, asked, signal);
-    const records = [];
-    let scanned = 0;
-    const more = button("Load more", () => load());
-    const load = async () => {
-      more.disabled = true;
+    const page = browse(this.topic, asked, signal);
+    const starts = [null];
+    let place = 0;
+    const previous = button("Previous", () => load(place - 1));
+    const next = button("Next", () => load(place + 1));
+    const load = async (wanted) => {
+      const pressed = [previous, next].find((each) => each === document.activeElement);
+      previous.disabled = next.disabled = true;
       this.state.textContent = "Looking…";
       try {
-        const page = await next();
+        const found = await page(starts[wanted]);
         if (signal.aborted) return;
-        records.push(...page.records);
-        scanned += page.scanned;
-        for (const each of page.unreadable) this.trouble.append(problemBox(passedOver(each)));
-        this.table.empty = "No messages.";
-        this.table.update(records);
-        const found = `${count(records.length)} found in ${count(scanned)} looked at`;
-        this.state.textContent = page.isEnd ? `${found}, all there are` : found;
-        replace(this.tools, !page.isEnd && more);
+        place = wanted;
+        starts[place + 1] = found.next;
+        this.show(found, place);
       } catch (problem) {
         if (signal.aborted) return;
         this.state.textContent = "";
         replace(this.trouble, problemBox(problem));
       }
-      more.disabled = false;
+      previous.disabled = place === 0;
+      next.disabled = (starts[place + 1] ?? null) === null;
+      if (pressed) [pressed, previous, next].find((each) => !each.disabled)?.focus();
     };
-    load();
+    replace(this.tools, downloads(this.topic, asked), previous, next);
+    load(0);
+  }
+
+  show({ records, scanned, unreadable, next }, place) {
+    replace(
+      this.trouble,
+      unreadable.map((each) => problemBox(passedOver(each))),
+    );
+    this.table.empty = "No messages.";
+    this.table.search("");
+    this.table.update(records);
+    const found = `Page ${place + 1}: ${count(records.length)} found in ${count(scanned)} looked at`;
+    this.state.textContent = next === null ? `${found}, to the end` : found;
   }
 
   follow(asked, signal) {

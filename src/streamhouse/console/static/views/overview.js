@@ -4,24 +4,37 @@ import { get } from "../lib/api.js";
 import { History, lineChart } from "../lib/chart.js";
 import { h, replace } from "../lib/dom.js";
 import { brief, byteRate, bytes, count, counted, duration, percent, rate } from "../lib/format.js";
-import { every } from "../lib/live.js";
-import { figure, pageHead } from "../lib/page.js";
+import { aging, every } from "../lib/live.js";
+import { claim, figure, pageHead } from "../lib/page.js";
+import { alertCards } from "./overview/alerts.js";
 
 const PERIOD_MS = 2_000;
 
-// Kept while the console is open, so that the lines go on where they were when somebody comes back.
-const history = new History();
+const HOUR_MS = 3_600_000;
+/** What the node calls what the charts show. */
+const SERIES = {
+  in: "records_in",
+  out: "records_out",
+  "bytes in": "bytes_in",
+  "bytes out": "bytes_out",
+  p50: "produce_p50_ms",
+  p99: "produce_p99_ms",
+  lag: "lag",
+};
+
+const history = new History(HOUR_MS);
 let before = null;
 
 export async function render(root, _, signal) {
   const figures = makeFigures();
   const charts = makeCharts();
-  const alerts = h("section", { "aria-label": "Alerts", class: "page" });
+  const alerts = alertCards();
+  const old = aging(signal);
   const where = h("p", { class: "muted break" });
   replace(
     root,
     pageHead({ title: "Overview" }),
-    alerts,
+    alerts.element,
     h(
       "div",
       { class: "cards" },
@@ -34,14 +47,43 @@ export async function render(root, _, signal) {
     ),
     where,
   );
+  // The node has measured all the time, the page only while somebody looked.
+  let past = await get("metrics/history", {}, signal);
   await every(PERIOD_MS, signal, async () => {
     const now = await get("overview", {}, signal);
+    if (past) beginWith(past, Date.now() - now.at_ms);
+    past = null;
     const rates = measure(now);
     showFigures(figures, now, rates);
     for (const { chart, names } of Object.values(charts)) chart.update(history.series(...names));
-    replace(alerts, alertCards(now.alerts));
-    where.textContent = `Figures of ${counted(now.nodes.length, "node")} that answered, seen from ${now.node.node_id < 0 ? "a server without an agent" : `agent ${now.node.agent_id}`} of cluster ${now.cluster.cluster_id}.`;
+    alerts.update(now.alerts);
+    where.textContent = whereFrom(now);
+    const isSilent = now.metadata_silent_since_ms !== null;
+    // By the node's clock, which need not be the browser's.
+    old(isSilent && STORE_AWAY, Date.now() - (now.at_ms - now.cluster_at_ms));
   });
+}
+
+/** `ahead`: how much the browser's clock is ahead of the node's. */
+function beginWith({ times_ms: times, series }, ahead) {
+  const pointsOf = (values) => times.map((at, index) => [at + ahead, values[index]]);
+  history.begin(Object.fromEntries(Object.entries(SERIES).map(([name, theirs]) => [name, pointsOf(series[theirs])])));
+}
+
+const STORE_AWAY = new Error("the metadata store does not answer the node");
+
+function whereFrom({ nodes, node, unanswered, cluster }) {
+  const own = node.node_id < 0 ? "a server without an agent" : `agent ${node.agent_id}`;
+  const unknown = unanswered.length ? `; what ${missing(unanswered)} ${unanswered.length === 1 ? "does" : "do"} is not known` : "";
+  return `Figures of ${counted(nodes.length, "node")} that answered${unknown}. Seen from ${own} of cluster ${cluster.cluster_id}; the charts are the last hour as it saw it, from its start on.`;
+}
+
+const NAMED = 3;
+
+function missing(unanswered) {
+  const more = unanswered.length - NAMED;
+  const names = unanswered.slice(0, NAMED).map(({ agent_id: name }) => name).join(", ");
+  return more > 0 ? `${names} and ${more} more` : names;
 }
 
 function makeFigures() {
@@ -97,34 +139,22 @@ function slowest(nodes, field) {
   return known.length ? Math.max(...known) : null;
 }
 
-function showFigures(figures, { nodes, cluster }, rates) {
-  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])} · ${count(total(nodes, "records_in"))} in all`);
-  figures.out.set(rate(rates.out), `${byteRate(rates["bytes out"])} · ${count(total(nodes, "records_out"))} in all`);
+/** What a node counts ends with it: totals are of what is stored, and of nodes only what they do now. */
+function showFigures(figures, { nodes, unanswered, cluster }, rates) {
+  const without = unanswered.length ? ` · without ${missing(unanswered)}` : "";
+  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])}${without} · ${count(cluster.records_written)} in all`);
+  figures.out.set(rate(rates.out), `${byteRate(rates["bytes out"])}${without}`);
   figures.latency.set(
     duration(rates.p99),
-    rates.p50 === null ? "nothing was produced lately" : `half of them within ${duration(rates.p50)}`,
+    rates.p50 !== null ? `half of them within ${duration(rates.p50)}` : rates.p99 === null ? "nothing was produced lately" : "nothing has been answered yet",
   );
   figures.stored.set(bytes(cluster.stored_bytes), counted(cluster.stored_segments, "segment"));
   figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : counted(cluster.groups, "group"));
-  figures.agents.set(`${cluster.live_agents} of ${cluster.agents}`, `cluster ${cluster.status}`);
+  figures.agents.set(`${cluster.answering_agents} of ${cluster.agents}`, claim(`cluster ${cluster.status}`));
   figures.topics.set(
     count(cluster.topics),
     `${counted(cluster.partitions, "partition")} · ${counted(cluster.records_kept, "record")}`,
   );
   const [buffered, room] = [total(nodes, "buffered_bytes"), total(nodes, "buffer_limit_bytes")];
-  figures.buffered.set(bytes(buffered), `${percent(buffered / room)} of ${bytes(room)}`);
-}
-
-function alertCards(alerts) {
-  if (!alerts.length)
-    return h("p", { class: "muted" }, h("span", { class: "good", "aria-hidden": "true" }, "● "), "No alerts");
-  return alerts.map(({ severity, code, text, what_to_do }) =>
-    h(
-      "div",
-      { class: `card alert ${severity}` },
-      h("strong", {}, `${severity}: ${text}`),
-      h("span", {}, what_to_do),
-      h("span", { class: "muted mono" }, code),
-    ),
-  );
+  figures.buffered.set(bytes(buffered), `${percent(buffered / room)} of ${bytes(room)}${without}`);
 }

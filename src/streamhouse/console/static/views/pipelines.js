@@ -3,15 +3,15 @@
 import { get } from "../lib/api.js";
 import { History, lineChart } from "../lib/chart.js";
 import { h, replace } from "../lib/dom.js";
-import { ago, brief, count, duration, rate, time } from "../lib/format.js";
+import { ago, brief, clock, count, duration, rate, time } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { facts, pageHead } from "../lib/page.js";
+import { claim, facts, middle, pageHead } from "../lib/page.js";
 import { keepQuery } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { deadLetters } from "./pipelines/dead_letters.js";
 
 const REFRESH_MS = 2_000;
-const STATE_KINDS = { running: "good", ended: "muted", failed: "bad", died: "bad" };
+const STATE_KINDS = { running: "good", silent: "bad", ended: "muted", failed: "bad", died: "bad" };
 /** The query that writes the dead letters: its rows are none of the pipeline's own. */
 const DEAD_LETTER_QUERY = "dead_letter";
 
@@ -81,29 +81,32 @@ function factsOf(pipeline) {
     ["File", h("code", {}, pipeline.file)],
     ["Spark", `${pipeline.master}, process ${pipeline.pid}`],
     ["Started", time(pipeline.started_at_ms)],
-    ["Last heard of", ago(pipeline.updated_at_ms)],
+    ["Last heard of", `${time(pipeline.updated_at_ms)}, ${ago(pipeline.updated_at_ms)}`],
   ];
   if (pipeline.error) rows.push(["Error", h("pre", { class: "bad" }, pipeline.error)]);
   return rows;
 }
 
-const stateTag = ({ state }) => h("span", { class: `tag ${STATE_KINDS[state]}` }, state);
+function stateTag(pipeline) {
+  const tag = h("span", { class: `tag ${STATE_KINDS[pipeline.state]}` }, pipeline.state);
+  return pipeline.state === "silent" ? [claim(tag), h("span", { class: "bad" }, ` since ${clock(pipeline.updated_at_ms)}`)] : claim(tag);
+}
 const ownQueries = ({ queries }) => queries.filter((each) => each.query !== DEAD_LETTER_QUERY);
 const rowsPerSecond = (pipeline) => ownQueries(pipeline).reduce((sum, each) => sum + each.rows_per_second, 0);
 const queryLag = (each) => Object.values(each.lag).reduce((sum, lag) => sum + lag, 0);
 const lagOf = (pipeline) => ownQueries(pipeline).reduce((most, each) => Math.max(most, queryLag(each)), 0);
 
 const PIPELINE_COLUMNS = [
-  { name: "name", title: "Pipeline", value: (pipeline) => pipeline.name, sort: true },
-  { name: "state", title: "State", value: stateTag, sort: (pipeline) => pipeline.state, width: "7rem" },
-  { name: "rate", title: "Rows", value: (pipeline) => (pipeline.state === "running" ? rate(rowsPerSecond(pipeline)) : "–"), sort: rowsPerSecond, align: "right", narrow: false },
+  { name: "name", title: "Pipeline", value: (pipeline) => middle(pipeline.name), sort: (pipeline) => pipeline.name },
+  { name: "state", title: "State", value: stateTag, sort: (pipeline) => pipeline.state, width: "11.5rem" },
+  { name: "rate", title: "Rows", value: (pipeline) => (pipeline.state === "running" ? rate(rowsPerSecond(pipeline)) : "–"), sort: rowsPerSecond, align: "right", narrow: false, width: "8rem" },
   { name: "lag", title: "Lag", value: (pipeline) => count(lagOf(pipeline)), sort: lagOf, align: "right", width: "6rem" },
   { name: "letters", title: "Dead letters", value: (pipeline) => h("span", { class: pipeline.dead_letters ? "bad" : null }, count(pipeline.dead_letters)), sort: (pipeline) => pipeline.dead_letters, align: "right", narrow: false },
-  { name: "updated", title: "Last heard of", value: (pipeline) => ago(pipeline.updated_at_ms), sort: (pipeline) => pipeline.updated_at_ms, align: "right", narrow: false },
+  { name: "updated", title: "Last heard of", value: (pipeline) => h("span", { title: time(pipeline.updated_at_ms) }, ago(pipeline.updated_at_ms)), sort: (pipeline) => pipeline.updated_at_ms, align: "right", narrow: false, width: "9.5rem" },
 ];
 
 const QUERY_COLUMNS = [
-  { name: "query", title: "Sink", value: (each) => each.query, sort: true },
+  { name: "query", title: "Sink", value: (each) => middle(each.query), sort: (each) => each.query },
   { name: "guarantee", title: "Guarantee", value: (each) => each.guarantee, sort: true, narrow: false },
   { name: "batch", title: "Batch", value: (each) => count(each.batch_id), sort: (each) => each.batch_id, align: "right", narrow: false, width: "6rem" },
   { name: "in", title: "Rows in", value: (each) => count(each.input_rows), sort: (each) => each.input_rows, align: "right" },

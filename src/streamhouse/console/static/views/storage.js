@@ -2,14 +2,14 @@
 
 import { all, at, get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
-import { bytes, count, time } from "../lib/format.js";
+import { bytes, count, counted, time } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { choice, field, pageHead } from "../lib/page.js";
+import { choice, field, middle, pageHead } from "../lib/page.js";
 import { go, keepQuery, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { openedSegment } from "./storage/opened_segment.js";
 import { SegmentAxis } from "./storage/segment_axis.js";
-import { walCard } from "./storage/wal.js";
+import { walCards } from "./storage/wal.js";
 
 const REFRESH_MS = 3_000;
 const MOST_SEGMENTS = 10_000;
@@ -17,15 +17,15 @@ const MOST_SEGMENTS = 10_000;
 const MANY_SEGMENTS = 2_000;
 
 export async function render(root, params, signal) {
-  if (params.topic === undefined) await renderTopics(root, signal);
+  if (params.topic === undefined) await renderTopics(root, params.query, signal);
   else await renderPartition(root, params, signal);
 }
 
-async function renderTopics(root, signal) {
-  const wal = walCard();
+async function renderTopics(root, query, signal) {
+  const wal = walCards(query.get("agent"));
   const topics = table({ columns: TOPIC_COLUMNS, key: (topic) => topic.name, onOpen: (topic) => go("storage", topic.name, 0), filter: (topic) => topic.name, label: "topics", empty: "There are no topics yet." });
   replace(root, pageHead({ title: "Storage" }), wal.element, h("section", {}, h("h2", {}, "Segments by topic"), topics.element));
-  await every(REFRESH_MS, signal, async () => wal.update(await get("wal", {}, signal)));
+  await every(REFRESH_MS, signal, async () => wal.update(await get("wals", {}, signal)));
   topics.update(await all("topics", "topics", {}, signal));
 }
 
@@ -83,7 +83,7 @@ async function read(topic, partition, signal) {
 
 function summaryOf({ segments, logStart, committedEnd, end, hasMore }) {
   const size = segments.reduce((sum, segment) => sum + segment.size_bytes, 0);
-  const amount = `${hasMore ? "the oldest " : ""}${count(segments.length)} segments, ${bytes(size)}`;
+  const amount = `${hasMore ? "the oldest " : ""}${counted(segments.length, "segment")}, ${bytes(size)}`;
   return `Offsets ${count(logStart)} to ${count(end)}: ${amount}; ${count(end - committedEnd)} records in no segment yet.`;
 }
 
@@ -94,15 +94,15 @@ function describe(segment) {
 }
 
 const TOPIC_COLUMNS = [
-  { name: "name", title: "Topic", value: (topic) => h("a", { href: to("storage", topic.name, 0) }, topic.name), sort: (topic) => topic.name },
+  { name: "name", title: "Topic", value: (topic) => h("a", { href: to("storage", topic.name, 0) }, middle(topic.name)), sort: (topic) => topic.name },
   { name: "partitions", title: "Partitions", value: (topic) => count(topic.partition_count), sort: (topic) => topic.partition_count, align: "right", width: "8rem" },
   { name: "cleanup", title: "Clean-up", value: (topic) => topic.cleanup_policy, sort: true, narrow: false, width: "12rem" },
 ];
 
 const SEGMENT_COLUMNS = [
-  { name: "base", title: "From offset", value: (segment) => count(segment.base_offset), sort: (segment) => segment.base_offset, align: "right" },
-  { name: "records", title: "Records", value: (segment) => count(segment.record_count), sort: (segment) => segment.record_count, align: "right" },
-  { name: "size", title: "Size", value: (segment) => bytes(segment.size_bytes), sort: (segment) => segment.size_bytes, align: "right" },
+  { name: "base", title: "From offset", value: (segment) => count(segment.base_offset), sort: (segment) => segment.base_offset, align: "right", width: "clamp(7.2rem, 12vw, 10rem)" },
+  { name: "records", title: "Records", value: (segment) => count(segment.record_count), sort: (segment) => segment.record_count, align: "right", width: "clamp(5.5rem, 9vw, 8rem)" },
+  { name: "size", title: "Size", value: (segment) => bytes(segment.size_bytes), sort: (segment) => segment.size_bytes, align: "right", width: "clamp(5.5rem, 9vw, 8rem)" },
   { name: "first", title: "First record", value: (segment) => time(segment.min_timestamp_ms), sort: (segment) => segment.min_timestamp_ms, narrow: false },
   { name: "last", title: "Last record", value: (segment) => time(segment.max_timestamp_ms), sort: (segment) => segment.max_timestamp_ms, narrow: false },
   { name: "epoch", title: "Epoch", value: (segment) => count(segment.epoch), sort: (segment) => segment.epoch, align: "right", narrow: false, width: "5.5rem" },

@@ -9,6 +9,7 @@ import { button, facts, pageHead, tabs } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { produceRecord } from "./messages/produce.js";
 import { configuration } from "./topic/configuration.js";
+import { consumers } from "./topic/consumers.js";
 import { addPartitions } from "./topic/growth.js";
 import { partitionTable } from "./topic/partitions.js";
 
@@ -34,7 +35,11 @@ export async function render(root, { topic: name }, signal) {
         ["Id", h("code", {}, topic.topic_id)],
       ]),
     ),
-    tabs("Parts of the topic", { Partitions: partitions.element, Configuration: configuration(topic, signal) }),
+    tabs("Parts of the topic", {
+      Partitions: partitions.element,
+      Consumers: consumers(name, signal),
+      Configuration: configuration(topic, signal),
+    }),
   );
   await every(PERIOD_MS, signal, async () => {
     const rows = await partitions.refresh();

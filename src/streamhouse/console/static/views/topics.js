@@ -2,7 +2,7 @@
 
 import { all, get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
-import { duration, time } from "../lib/format.js";
+import { ago, bytes, count, duration, rate } from "../lib/format.js";
 import { later } from "../lib/live.js";
 import { button, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
@@ -10,7 +10,16 @@ import { table } from "../lib/table.js";
 import { createTopic } from "./topics/create.js";
 
 const PERIOD_MS = 15_000;
+const ACTIVITY_MS = 5_000;
 const FIRST_PAGE = 60;
+
+const right = { align: "right" };
+const NO_ACTIVITY = {};
+
+/** What goes on in a topic is asked for by itself, and may not be known yet: a dash, which sorts before all. */
+function activityColumn(name, title, show, { sort = (row) => row.activity[name], ...rest } = {}) {
+  return { name, title, value: (row) => show(row.activity[name]), sort, ...right, ...rest };
+}
 
 const COLUMNS = [
   {
@@ -18,24 +27,31 @@ const COLUMNS = [
     title: "Name",
     value: (topic) => h("a", { href: to("topics", topic.name), class: "break", title: topic.name }, topic.name),
     sort: (topic) => topic.name,
-    width: "40%",
+    width: "26%",
   },
-  { name: "partitions", title: "Partitions", value: (topic) => topic.partition_count, sort: true, align: "right" },
-  { name: "cleanup", title: "Cleanup", value: (topic) => topic.cleanup_policy, sort: true, narrow: false },
+  {
+    name: "partitions",
+    title: "Partitions",
+    value: (topic) => topic.partition_count,
+    sort: true,
+    narrow: false,
+    width: "7rem",
+    ...right,
+  },
+  activityColumn("records", "Records", count),
+  activityColumn("stored_bytes", "Size", bytes, { width: "6rem" }),
+  activityColumn("written_per_s", "Written", rate, { narrow: false }),
+  activityColumn("read_per_s", "Read", rate, { narrow: false }),
+  activityColumn("last_write_ms", "Last write", (at) => ago(at), { width: "8.5rem" }),
+  activityColumn("groups", "Groups", count, { narrow: false, width: "5.6rem" }),
   {
     name: "retention",
     title: "Kept for",
     value: (topic) => duration(topic.retention_ms),
     sort: (topic) => (topic.retention_ms < 0 ? Infinity : topic.retention_ms),
-    align: "right",
-  },
-  {
-    name: "created",
-    title: "Created",
-    value: (topic) => time(topic.created_at_ms).slice(0, 16),
-    sort: (topic) => topic.created_at_ms,
-    align: "right",
     narrow: false,
+    width: "6.6rem",
+    ...right,
   },
 ];
 
@@ -56,10 +72,30 @@ export async function render(root, params, signal) {
     },
     "primary",
   );
+  let listed = [];
+  let activity = new Map();
+  const draw = () => {
+    const rows = listed.map((topic) => ({ ...topic, activity: activity.get(topic.name) ?? NO_ACTIVITY }));
+    return topics.update(rows);
+  };
+  const askActivity = async () => {
+    const rows = await all("topic-activity", "topics", {}, signal);
+    activity = new Map(rows.map((row) => [row.name, row]));
+    draw();
+  };
   // The first screen comes with a short page, however many there are; the rest follow.
   const first = await get("topics", { limit: FIRST_PAGE }, signal);
-  replace(root, pageHead({ title: "Topics", actions: [create] }), topics.update(first.topics).element);
-  if (first.next !== null)
-    topics.update([...first.topics, ...(await all("topics", "topics", { after: first.next }, signal))]);
-  later(PERIOD_MS, signal, async () => topics.update(await all("topics", "topics", {}, signal)));
+  listed = first.topics;
+  replace(root, pageHead({ title: "Topics", actions: [create] }), draw().element);
+  if (first.next !== null) {
+    listed = [...listed, ...(await all("topics", "topics", { after: first.next }, signal))];
+    draw();
+  }
+  later(PERIOD_MS, signal, async () => {
+    listed = await all("topics", "topics", {}, signal);
+    draw();
+  });
+  // That it is not known is no reason to show no list; what is wrong with it is told by the next try.
+  await askActivity().catch(() => {});
+  later(ACTIVITY_MS, signal, askActivity);
 }

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import grpc
 
+from streamhouse.broker.topics import LONGEST_WAIT_MS
+from streamhouse.model.config_units import without_units
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import CONFIG_KEYS, Topic
@@ -41,7 +43,11 @@ class TopicsService:
 
     async def _create(self, request: pb.CreateTopicRequest, _: int) -> pb.Topic:
         topic = await self._topics.create(
-            request.name, request.partition_count or None, dict(request.config), validate_only=request.validate_only
+            request.name,
+            request.partition_count or None,
+            without_units(request.config),
+            validate_only=request.validate_only,
+            wait_ms=LONGEST_WAIT_MS,
         )
         return self._described(topic)
 
@@ -57,10 +63,11 @@ class TopicsService:
         unknown = [name for name in request.reset if name not in CONFIG_KEYS]
         if unknown:
             raise InvalidConfig(f"there is no topic config {unknown[0][:100]!r}")
+        wanted = without_units(request.set)
 
         def change(own: Mapping[str, str]) -> Mapping[str, str]:
             kept = {name: value for name, value in own.items() if name not in request.reset}
-            return kept | dict(request.set)
+            return kept | wanted
 
         await self._topics.change_config(topic, change, validate_only=request.validate_only)
         return self._described(self._topics.get(topic.name))
@@ -69,7 +76,8 @@ class TopicsService:
         await self._topics.refresh()
         topic = self._topics.get(request.name)
         count = request.partition_count
-        return self._described(await self._topics.grow(topic, count, validate_only=request.validate_only))
+        grown = await self._topics.grow(topic, count, validate_only=request.validate_only, wait_ms=LONGEST_WAIT_MS)
+        return self._described(grown)
 
     async def _delete(self, request: pb.DeleteTopicRequest, _: int) -> pb.DeleteTopicResponse:
         await self._topics.delete(await self._records.topic(request.name))
@@ -105,7 +113,7 @@ class TopicsService:
 
     def _described(self, topic: Topic) -> pb.Topic:
         message = _message(topic)
-        message.effective_config.update(self._topics.config_of(topic))
+        message.effective_config.update(self._topics.told_config_of(topic))
         return message
 
 

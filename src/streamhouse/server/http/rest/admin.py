@@ -6,15 +6,23 @@ from __future__ import annotations
 from streamhouse.client.cluster import Cluster
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.cluster import add_cluster
+from streamhouse.server.http.rest.configs import add_configs
 from streamhouse.server.http.rest.console import add_console
+from streamhouse.server.http.rest.consumers import add_consumers
 from streamhouse.server.http.rest.group_sessions import GroupSessions
 from streamhouse.server.http.rest.groups import add_groups
 from streamhouse.server.http.rest.health import add_health
+from streamhouse.server.http.rest.history import add_history
 from streamhouse.server.http.rest.members import add_members
 from streamhouse.server.http.rest.metrics import add_metrics
+from streamhouse.server.http.rest.orders import add_orders
 from streamhouse.server.http.rest.partitions import add_partitions
+from streamhouse.server.http.rest.pipelines import add_pipelines
 from streamhouse.server.http.rest.registry import Rest
+from streamhouse.server.http.rest.sampler import Sampler
+from streamhouse.server.http.rest.topic_activity import add_topic_activity
 from streamhouse.server.http.rest.topics import add_topics
+from streamhouse.server.http.rest.watch import ClusterWatch
 
 
 class RestAdmin:
@@ -22,16 +30,31 @@ class RestAdmin:
         clock = context.broker.clock
         self._cluster = Cluster([context.kafka], clock=clock)
         self._sessions = GroupSessions(context.kafka, clock)
+        self._watch = ClusterWatch(context)
+        # A watch of its own: who looks at what has just been done is not to get what the sampler saw before.
+        self._sampler = Sampler(context, ClusterWatch(context))
         add_topics(rest, context)
+        add_configs(rest, context.broker)
         add_partitions(rest, context)
         add_groups(rest, self._cluster)
         add_members(rest, context, self._sessions)
-        add_cluster(rest, context)
-        add_console(rest, context)
+        add_cluster(rest, context, self._watch)
+        add_pipelines(rest, context)
+        add_orders(rest, context)
+        add_console(rest, context, self._watch)
+        add_history(rest, self._sampler)
+        add_consumers(rest, context, self._cluster, self._sampler)
+        add_topic_activity(rest, context.broker.topics, self._sampler)
         add_health(rest, context)
         add_metrics(rest, context, lambda: len(self._sessions))
 
+    def start(self) -> None:
+        """Begin to measure, once there is somebody to ask."""
+        self._sampler.start()
+
     async def close(self) -> None:
         """Members leave their groups; what they were assigned is others' at once."""
+        await self._sampler.close()
+        await self._watch.close()
         await self._sessions.close()
         await self._cluster.close()

@@ -1,66 +1,120 @@
-"""What somebody should look at now, from one look at the cluster and at this node, and what to do about it."""
+"""What somebody should look at now, what to do about it, and where: from what the metadata store says of the cluster
+and what the nodes say of themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from streamhouse.cluster.state import AgentState, ClusterState, name_of, waits_for
+from streamhouse.client.peer import NodeWork
+from streamhouse.cluster.state import AgentState, ClusterState, StuckHandOver, name_of, waits_for
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.store_access import StoreAccess
-from streamhouse.log.budget import ByteBudget
-from streamhouse.wire.http.rest.console import Alert
+from streamhouse.metadata.cluster import Placement
+from streamhouse.runtime.watched import Silence
+from streamhouse.server.http.rest.watch import Seen
+from streamhouse.wire.http.rest.console import MAX_LINKS, Alert, AlertPartition
 
 _NAMED = 3
+SLOW_PRODUCE_MS = 2_000
+"""As in deploy/prometheus/alerts.yml."""
+_FULL_SHARE = 0.75
+_STUCK_UPLOAD_MS = 20_000
+"""A segment takes a second; the largest over a thin link may take this long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCondition:
-    """`wal_problem` says why the WAL on this node's disk cannot be written, if so."""
-
-    buffer: ByteBudget
-    wal_problem: str | None
-
-
-def alerts_of(cluster: ClusterState, node: NodeCondition, now_ms: int) -> list[Alert]:
-    """The worst first."""
-    found = [
-        *_of_agents(cluster),
-        *_of_partitions(cluster),
-        *_of_shards(cluster),
-        *_of_hand_overs(cluster, now_ms),
-        *_of_node(node),
-    ]
+def alerts_of(seen: Seen, nodes: Mapping[str, NodeWork], now_ms: int) -> list[Alert]:
+    """The worst first. `nodes` is what the one that is asked does, and each that answered it. Of the cluster nothing is
+    told while the metadata store is silent, but that it is: what it said last is no news."""
+    found = [*_of_silence(seen, now_ms), *_of_nodes(nodes)]
+    if seen.metadata_silence is None:
+        found += _of_cluster(seen.state, now_ms)
     return sorted(found, key=lambda alert: alert.severity != "critical")
 
 
-def _of_agents(cluster: ClusterState) -> Iterator[Alert]:
-    states = cluster.states()
+def _of_silence(seen: Seen, now_ms: int) -> Iterator[Alert]:
+    states = seen.state.states()
+    if (silence := seen.metadata_silence) is not None:
+        yield Alert(
+            severity="critical",
+            code="metadata_store_away",
+            text=f"The metadata store does not answer this node for {_since(silence, now_ms)}: {silence.why}. What is "
+            "said of agents, leases, topics and groups is as it was before.",
+            what_to_do="Look whether PostgreSQL runs and this node reaches it. While it is away leases run out, and "
+            "then nothing can be written.",
+        )
+    else:
+        yield from _of_silent_agents(seen, states)
+    mute = {
+        agent_id: silence
+        for agent_id, silence in seen.work.silent.items()
+        if seen.metadata_silence is not None or states.get(agent_id) is not AgentState.SILENT
+    }
+    if mute:
+        agent_id, silence = next(iter(mute.items()))
+        yield Alert(
+            severity="warning",
+            code="agents_not_answering",
+            text=f"{len(mute)} of {len(states)} agents {_do(mute)} not answer this node: {_some(mute)}. {agent_id} has "
+            f"not for {_since(silence, now_ms)}: {silence.why}.",
+            what_to_do="Look whether the process runs, is not paused, and can be reached from here. Others lead what "
+            "it led when its leases have run out, except where its own disk may hold acknowledged records.",
+            agents=list(mute)[:MAX_LINKS],
+        )
+
+
+def _of_silent_agents(seen: Seen, states: Mapping[str, AgentState]) -> Iterator[Alert]:
     silent = [agent_id for agent_id, state in states.items() if state is AgentState.SILENT]
     if AgentState.LIVE not in states.values():
         yield Alert(
             severity="critical",
             code="no_live_agent",
             text="No agent is alive: nothing can be written, and groups have no coordinators.",
-            what_to_do="Start an agent with `streamhouse agent run`, and look into the logs of those that ended.",
+            what_to_do="Start an agent with `streamhouse agent`, and look into the logs of those that ended.",
+            agents=silent[:MAX_LINKS],
         )
-    elif silent:
+        return
+    cut_off = [agent_id for agent_id in silent if agent_id in seen.work.answers]
+    gone = [agent_id for agent_id in silent if agent_id not in seen.work.answers]
+    if gone:
         yield Alert(
             severity="warning",
             code="agents_silent",
-            text=f"{len(silent)} of {len(states)} agents sent no heartbeat for too long: {_some(silent)}.",
+            text=f"{len(gone)} of {len(states)} agents sent no heartbeat for too long: {_some(gone)}.",
             what_to_do="Look whether the process runs and reaches the metadata store. Others lead what it led, except "
-            "where its own disk may hold acknowledged records.",
+            "where its own disk may hold acknowledged records. One that is gone for good is taken off the list with "
+            "`streamhouse agent forget`.",
+            agents=gone[:MAX_LINKS],
+            commands=[f"streamhouse agent forget {agent_id}" for agent_id in gone[:_NAMED]],
+        )
+    if cut_off:
+        yield Alert(
+            severity="warning",
+            code="agents_without_metadata_store",
+            text=f"{len(cut_off)} of {len(states)} agents answer, but their heartbeats do not reach the metadata "
+            f"store: {_some(cut_off)}.",
+            what_to_do="Look into the way from there to PostgreSQL. Such an agent leads nothing any more.",
+            agents=cut_off[:MAX_LINKS],
         )
 
+
+def _of_cluster(cluster: ClusterState, now_ms: int) -> Iterator[Alert]:
+    yield from _of_store_access(cluster)
+    yield from _of_partitions(cluster)
+    yield from _of_shards(cluster)
+    yield from _of_hand_overs(cluster, now_ms)
+
+
+def _of_store_access(cluster: ClusterState) -> Iterator[Alert]:
+    states = cluster.states()
     stalled = [agent.info.agent_id for agent in cluster.agents if agent.store_access is StoreAccess.STALLED]
     if stalled := [agent_id for agent_id in stalled if states[agent_id] is not AgentState.SILENT]:
         yield Alert(
             severity="critical",
             code="agents_without_object_store",
-            text=f"{len(stalled)} of {len(states)} agents do not reach the object store: {_some(stalled)}.",
+            text=f"{len(stalled)} of {len(states)} agents {_do(stalled)} not reach the object store: {_some(stalled)}.",
             what_to_do="Look into the way from there to the object store. Agents that reach it lead partitions with "
             "durability=object instead; those with durability=wal go on until the buffers are full.",
+            agents=stalled[:MAX_LINKS],
         )
 
 
@@ -69,7 +123,7 @@ def _of_partitions(cluster: ClusterState) -> Iterator[Alert]:
     waiting = [placement for placement in leaderless if waits_for(placement)]
     free = [placement for placement in leaderless if not waits_for(placement)]
     if waiting:
-        agents = dict.fromkeys(placement.wal_agent_id for placement in waiting)
+        agents = list(dict.fromkeys(placement.wal_agent_id for placement in waiting))
         yield Alert(
             severity="critical",
             code="partitions_waiting_for_agent",
@@ -77,6 +131,12 @@ def _of_partitions(cluster: ClusterState) -> Iterator[Alert]:
             f"records: {_some(map(name_of, waiting))}.",
             what_to_do="Start that agent again on the same data directory. If its disk is lost, give those records up "
             "with `streamhouse partition elect TOPIC P --unclean`.",
+            agents=agents[:MAX_LINKS],
+            partitions=_linked(waiting),
+            commands=[
+                f"streamhouse partition elect {each.topic} {each.partition.partition} --unclean"
+                for each in waiting[:_NAMED]
+            ],
         )
     if free:
         yield Alert(
@@ -85,6 +145,7 @@ def _of_partitions(cluster: ClusterState) -> Iterator[Alert]:
             text=f"{_partitions(len(free))} cannot be written now, as nobody leads: {_some(map(name_of, free))}.",
             what_to_do="If this stays for longer than a lease lasts, look whether agents of the topic's agent group "
             "are alive and reach the metadata store.",
+            partitions=_linked(free),
         )
 
 
@@ -103,39 +164,103 @@ def _of_shards(cluster: ClusterState) -> Iterator[Alert]:
 def _of_hand_overs(cluster: ClusterState, now_ms: int) -> Iterator[Alert]:
     stuck = cluster.stuck_hand_overs(now_ms)
     if stuck:
-        worst = max(stuck, key=lambda each: each.failures)
         yield Alert(
             severity="warning",
             code="hand_overs_stuck",
             text=f"{_partitions(len(stuck))} cannot be handed over to where they should be led: "
-            f"{_some(name_of(each.placement) for each in stuck)}. {name_of(worst.placement)} to {worst.to_agent_id} "
-            f"failed {worst.failures} times in a row of late: {worst.reason}.",
+            f"{_some(name_of(each.placement) for each in stuck)}. {_worst(stuck)}.",
             what_to_do="They are led where they are, and it is tried again less and less often. Look whether the "
             "agents have enough processor time and the object store is quick; each try is in the list of "
             "transfers.",
+            agents=_agents_of(stuck),
+            partitions=_linked(each.placement for each in stuck),
         )
-
-
-def _of_node(node: NodeCondition) -> Iterator[Alert]:
-    if node.wal_problem is not None:
+    failing = cluster.failing_hand_overs(now_ms)
+    if failing:
         yield Alert(
-            severity="critical",
-            code="wal_not_writable",
-            text=f"This node refuses records: {node.wal_problem}.",
-            what_to_do="Make room on the disk, or replace it. The node tries again by itself.",
+            severity="warning",
+            code="hand_overs_failing",
+            text=f"{_partitions(len(failing))} could not be handed over just now: "
+            f"{_some(name_of(each.placement) for each in failing)}. {_worst(failing)}.",
+            what_to_do="Nothing yet: they are led where they are, and it is tried again at once.",
+            agents=_agents_of(failing),
+            partitions=_linked(each.placement for each in failing),
         )
-    if node.buffer.has_little_room():
+
+
+def _of_nodes(nodes: Mapping[str, NodeWork]) -> Iterator[Alert]:
+    for agent_id, node in nodes.items():
+        if node.wal_problem is not None:
+            yield Alert(
+                severity="critical",
+                code="wal_not_writable",
+                text=f"{agent_id} refuses records: {node.wal_problem}.",
+                what_to_do="Make room on the disk, or replace it. The node tries again by itself.",
+                agents=[agent_id],
+            )
+    full = {name: node for name, node in nodes.items() if node.buffered_bytes > node.buffer_limit_bytes * _FULL_SHARE}
+    if full:
+        agent_id, node = next(iter(full.items()))
         yield Alert(
             severity="warning",
             code="buffer_nearly_full",
-            text=f"{node.buffer.used_bytes} of {node.buffer.limit_bytes} bytes for records that are in no segment yet "
-            "are used; when they are full, producers wait.",
+            text=f"The buffers for records that are in no segment yet are nearly full at {_some(full)}: "
+            f"{node.buffered_bytes} of {node.buffer_limit_bytes} bytes at {agent_id}; when they are full, producers "
+            "wait.",
             what_to_do="Look whether the object store is slow or away, else give the node more with --buffer-bytes.",
+            agents=list(full)[:MAX_LINKS],
         )
+    stuck = {name: each.oldest_upload_ms for name, each in nodes.items() if each.oldest_upload_ms > _STUCK_UPLOAD_MS}
+    if stuck:
+        longest = max(stuck, key=lambda name: stuck[name])
+        yield Alert(
+            severity="warning",
+            code="uploads_stuck",
+            text=f"Segments do not get into the object store from {_some(stuck)}: {longest} has tried for "
+            f"{stuck[longest] / 1000:.0f} s.",
+            what_to_do="Look into the way from there to the object store and to PostgreSQL: the agent's log says what "
+            "they answer. Until then the records are in the write-ahead log, and in memory.",
+            agents=list(stuck)[:MAX_LINKS],
+        )
+    slow = {name: p99 for name, node in nodes.items() if (p99 := node.produce_p99_ms or 0.0) > SLOW_PRODUCE_MS}
+    if slow:
+        worst = max(slow, key=lambda name: slow[name])
+        yield Alert(
+            severity="warning",
+            code="produce_slow",
+            text=f"Producers have waited long in the last minute at {_some(slow)}: one in a hundred for "
+            f"{slow[worst] / 1000:.1f} s or longer at {worst}.",
+            what_to_do="Look at the WAL's syncs, the object store's requests and the event loop: /metrics has them.",
+            agents=list(slow)[:MAX_LINKS],
+        )
+
+
+def _worst(hand_overs: Sequence[StuckHandOver]) -> str:
+    worst = max(hand_overs, key=lambda each: each.failures)
+    times = "once" if worst.failures == 1 else f"{worst.failures} times in a row"
+    return f"{name_of(worst.placement)} to {worst.to_agent_id} failed {times} of late: {worst.reason}"
+
+
+def _agents_of(hand_overs: Sequence[StuckHandOver]) -> list[str]:
+    both = (agent_id for each in hand_overs for agent_id in (each.placement.agent_id, each.to_agent_id))
+    return list(dict.fromkeys(both))[:MAX_LINKS]
+
+
+def _linked(placements: Iterable[Placement]) -> list[AlertPartition]:
+    found = [AlertPartition(topic=each.topic, partition=each.partition.partition) for each in placements]
+    return found[:MAX_LINKS]
 
 
 def _partitions(count: int) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
+
+
+def _do(agents: Sequence[str] | Mapping[str, Silence]) -> str:
+    return "does" if len(agents) == 1 else "do"
+
+
+def _since(silence: Silence, now_ms: int) -> str:
+    return f"{max(0, now_ms - silence.since_ms) / 1000:.0f} s"
 
 
 def _some(names: Iterable[str]) -> str:

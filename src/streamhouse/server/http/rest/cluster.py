@@ -1,36 +1,34 @@
-"""The cluster over REST: its agents, who may write what, what is being handed over, pipelines, and how all of it is."""
+"""The cluster over REST: its agents, who may write what, what is being handed over, and how all of it is."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_health, read_cluster_state
+from streamhouse import __version__
+from streamhouse.cluster.state import AgentState, ClusterState, name_of
 from streamhouse.core.placement.shards import SHARD_COUNT
-from streamhouse.metadata.cluster import AgentRow, Placement, Transfer
+from streamhouse.metadata.cluster import AgentRow, Placement
 from streamhouse.server.doors import DoorContext
+from streamhouse.server.http.rest.alerts import alerts_of
+from streamhouse.server.http.rest.cluster_answers import AGENT_EXAMPLE, agent_answer, transfer_answer
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.positions import after_name
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 from streamhouse.wire.http.rest import cluster as api
 
 TAG = "cluster"
 
-_AGENT_EXAMPLE = api.AgentAnswer(
+_NODE_EXAMPLE = api.NodeAnswer(
     agent_id="agent-1",
     node_id=1,
-    state="live",
-    address="10.0.0.1:50052",
+    cluster_id="t0kfvAQYRYeJ8cBzWgJ1kA",
+    version="0.1.0",
     kafka_address="10.0.0.1:9092",
-    zone="eu-1a",
-    agent_group="default",
-    started_at_ms=1_767_225_600_000,
-    silent_ms=4200,
-    partitions_led=6,
-    shards_coordinated=16,
+    http_address="10.0.0.1:8080",
 )
 _LEASE_EXAMPLE = api.LeaseAnswer(
     topic="orders", partition=0, agent_id="agent-1", epoch=3, is_live=True, lease_left_ms=28_700
@@ -50,6 +48,7 @@ _HEALTH_EXAMPLE = api.ClusterHealth(
     cluster_id="t0kfvAQYRYeJ8cBzWgJ1kA",
     agents=3,
     live_agents=3,
+    agents_not_answering=0,
     topics=1,
     partitions=6,
     partitions_without_leader=0,
@@ -58,37 +57,10 @@ _HEALTH_EXAMPLE = api.ClusterHealth(
     transfers_under_way=0,
     hand_overs_stuck=0,
 )
-_QUERY_EXAMPLE = api.PipelineQuery(
-    query="revenue",
-    guarantee="exactly once",
-    batch_id=17,
-    at="2026-01-01T00:00:00Z",
-    rows_per_second=1250.5,
-    batch_ms=420,
-    watermark=None,
-    state_rows=0,
-    lag={"orders/0": 12},
-    input_rows=52_000,
-    output_rows=51_998,
-    late_rows=0,
-)
-_PIPELINE_EXAMPLE = api.PipelineAnswer(
-    name="revenue",
-    file="revenue.yaml",
-    master="local[*]",
-    pid=4711,
-    started_at_ms=1_767_225_600_000,
-    updated_at_ms=1_767_225_642_000,
-    state="running",
-    error=None,
-    dead_letters=2,
-    dead_letter_topic="orders-dead",
-    queries=[_QUERY_EXAMPLE],
-)
 
 
-def add_cluster(rest: Rest, context: DoorContext) -> None:
-    cluster = _ClusterRoutes(context)
+def add_cluster(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
+    cluster = _ClusterRoutes(context, watch)
     rest.route(
         "GET",
         f"{API}/agents",
@@ -96,7 +68,16 @@ def add_cluster(rest: Rest, context: DoorContext) -> None:
         summary="List the agents",
         tag=TAG,
         answer=api.AgentsAnswer,
-        answer_example=api.AgentsAnswer(agents=[_AGENT_EXAMPLE]),
+        answer_example=api.AgentsAnswer(agents=[AGENT_EXAMPLE]),
+    )
+    rest.route(
+        "GET",
+        f"{API}/node",
+        cluster.node,
+        summary="Which node this is, and where clients are told to call it",
+        tag=TAG,
+        answer=api.NodeAnswer,
+        answer_example=_NODE_EXAMPLE,
     )
     rest.route(
         "GET",
@@ -120,15 +101,6 @@ def add_cluster(rest: Rest, context: DoorContext) -> None:
     )
     rest.route(
         "GET",
-        f"{API}/pipelines",
-        cluster.pipelines,
-        summary="List the pipelines that ran on this node's machine",
-        tag=TAG,
-        answer=api.PipelinesAnswer,
-        answer_example=api.PipelinesAnswer(pipelines=[_PIPELINE_EXAMPLE]),
-    )
-    rest.route(
-        "GET",
         f"{API}/cluster/health",
         cluster.health,
         summary="How the cluster is",
@@ -139,14 +111,35 @@ def add_cluster(rest: Rest, context: DoorContext) -> None:
 
 
 class _ClusterRoutes:
-    def __init__(self, context: DoorContext) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch) -> None:
         self._context = context
+        self._watch = watch
         self._metadata = context.metadata
-        self._pipelines = msgspec.json.Decoder(list[api.PipelineAnswer])
 
     async def agents(self, _: Call) -> api.AgentsAnswer:
-        state = await self._state()
-        return api.AgentsAnswer(agents=[_agent_answer(agent, state) for agent in state.agents])
+        seen = await self._watch.seen_now()
+        return api.AgentsAnswer(agents=[self._agent(agent, seen) for agent in seen.state.agents])
+
+    def _agent(self, agent: AgentRow, seen: Seen) -> api.AgentAnswer:
+        agent_id = agent.info.agent_id
+        silence = seen.unanswered(agent_id)
+        return msgspec.structs.replace(
+            agent_answer(agent, seen.state),
+            answers=False if silence is not None else True if agent_id in seen.work.answers else None,
+            unanswered_since_ms=None if silence is None else silence.since_ms,
+            unanswered_why="" if silence is None else silence.why,
+        )
+
+    async def node(self, _: Call) -> api.NodeAnswer:
+        identity = self._context.broker.identity
+        return api.NodeAnswer(
+            agent_id=identity.agent_id,
+            node_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            version=__version__,
+            kafka_address=identity.kafka_address,
+            http_address=identity.http_address,
+        )
 
     async def leases(self, call: Call) -> api.LeasesAnswer:
         asked: api.LeaseQuery = call.query
@@ -164,21 +157,21 @@ class _ClusterRoutes:
 
     async def transfers(self, call: Call) -> api.TransfersAnswer:
         transfers = await self._metadata.list_transfers(limit=call.query.limit)
-        return api.TransfersAnswer(transfers=[_transfer_answer(transfer) for transfer in transfers])
-
-    async def pipelines(self, _: Call) -> api.PipelinesAnswer:
-        records = await asyncio.to_thread(self._context.pipelines)
-        return api.PipelinesAnswer(pipelines=self._pipelines.decode(msgspec.json.encode(records)))
+        return api.TransfersAnswer(transfers=[transfer_answer(transfer) for transfer in transfers])
 
     async def health(self, _: Call) -> api.ClusterHealth:
-        broker = self._context.broker
-        state = await read_cluster_health(self._metadata, broker.settings.liveness)
-        whole = wholeness_of(state, broker.clock.now_ms())
+        broker, work = self._context.broker, self._context.work
+        seen = await self._watch.seen_now()
+        now_ms = broker.clock.now_ms()
+        state = seen.state
+        whole = wholeness_of(state, now_ms)
+        alerts = alerts_of(seen, {work.agent_id: work.own(), **seen.work.answers}, now_ms)
         return api.ClusterHealth(
-            status=whole.status,
+            status="down" if not whole.live_agents else "degraded" if alerts else "ok",
             cluster_id=broker.identity.cluster_id,
             agents=len(state.agents),
             live_agents=whole.live_agents,
+            agents_not_answering=seen.unanswered_live,
             topics=len({placement.topic for placement in state.placements}),
             partitions=len(state.placements),
             partitions_without_leader=whole.leaderless,
@@ -188,15 +181,11 @@ class _ClusterRoutes:
             hand_overs_stuck=whole.stuck,
         )
 
-    async def _state(self) -> ClusterState:
-        return await read_cluster_state(self._metadata, self._context.broker.settings.liveness)
-
 
 class Wholeness(NamedTuple):
     """What of the cluster is missing: so many partitions have no leader, so many shards no coordinator, and so many
     partitions cannot be handed over to who should lead them."""
 
-    status: Literal["ok", "degraded", "down"]
     live_agents: int
     leaderless: int
     uncoordinated: int
@@ -204,28 +193,11 @@ class Wholeness(NamedTuple):
 
 
 def wholeness_of(state: ClusterState, now_ms: int) -> Wholeness:
-    live = sum(each is AgentState.LIVE for each in state.states().values())
-    leaderless = sum(placement.lease_left_ms <= 0 for placement in state.placements)
-    uncoordinated = SHARD_COUNT - sum(shard.lease_left_ms > 0 for shard in state.shards)
-    stuck = len(state.stuck_hand_overs(now_ms))
-    is_whole = live == len(state.agents) and not leaderless and not uncoordinated and not stuck
-    return Wholeness("down" if not live else "ok" if is_whole else "degraded", live, leaderless, uncoordinated, stuck)
-
-
-def _agent_answer(agent: AgentRow, state: ClusterState) -> api.AgentAnswer:
-    info = agent.info
-    return api.AgentAnswer(
-        agent_id=info.agent_id,
-        node_id=agent.node_id,
-        state=state.state_of(agent).value,
-        address=info.address,
-        kafka_address=info.kafka_address,
-        zone=info.zone,
-        agent_group=info.agent_group,
-        started_at_ms=agent.started_at_ms,
-        silent_ms=agent.silent_ms,
-        partitions_led=len(state.led_by(info.agent_id)),
-        shards_coordinated=len(state.shards_of(info.agent_id)),
+    return Wholeness(
+        live_agents=sum(each is AgentState.LIVE for each in state.states().values()),
+        leaderless=sum(placement.lease_left_ms <= 0 for placement in state.placements),
+        uncoordinated=SHARD_COUNT - sum(shard.lease_left_ms > 0 for shard in state.shards),
+        stuck=len(state.stuck_hand_overs(now_ms)),
     )
 
 
@@ -237,17 +209,4 @@ def _lease_answer(placement: Placement) -> api.LeaseAnswer:
         epoch=placement.epoch,
         is_live=placement.lease_left_ms > 0,
         lease_left_ms=max(0, placement.lease_left_ms),
-    )
-
-
-def _transfer_answer(transfer: Transfer) -> api.TransferAnswer:
-    return api.TransferAnswer(
-        transfer_id=transfer.transfer_id,
-        topic=transfer.topic,
-        partition=transfer.partition.partition,
-        from_agent_id=transfer.from_agent_id,
-        to_agent_id=transfer.to_agent_id,
-        state=transfer.state.value,
-        reason=transfer.reason,
-        created_at_ms=transfer.created_at_ms,
     )

@@ -149,7 +149,7 @@ class Follower:
                 elif page.next_offset > offset:
                     await self._room.acquire()
                     offset = page.next_offset
-                    wanted = [record for record in page.records if self._wanted.wants(record)]
+                    wanted = await self._wanted.of(page.records)
                     self._ready.put_nowait(Page(partition, wanted, offset))
         except StreamHouseError as problem:
             self._ready.put_nowait(problem)

@@ -3,32 +3,42 @@ at so many records and no more, and says where the next is to go on."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import merge
 
-from streamhouse.broker.records import LATEST, RecordDoor
+from msgspec import UNSET, UnsetType
+
+from streamhouse.broker.records import RecordDoor
+from streamhouse.core.search.fields import Field, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
-from streamhouse.model.topic import Topic
 from streamhouse.server.doors import DoorContext
-from streamhouse.server.http.rest.filters import filter_of
+from streamhouse.server.http.rest.leaving import while_client_waits
 from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
 from streamhouse.server.http.rest.reading import size_bytes
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.search import Search
 from streamhouse.server.row_messages import made_of
-from streamhouse.wire.http.rest.positions import Range, ranges_of, ranges_text
+from streamhouse.wire.http.rest.positions import ranges_text
 from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery, Unreadable
 
 _MAX_SCANNED = 20_000
 _MIN_SCANNED = 200
+_MAX_SCANNED_BYTES = 64 * 2**20
 _MAX_UNREADABLE = 100
 _MIN_UNREADABLE = 10
 _MAX_ANSWER_BYTES = 4 * 2**20
 _MIN_MATCH_BYTES = 256 * 1024
-_AT_ONCE = 8
-"""Partitions that one request reads at a time."""
+_FIELD_LENGTH = 500
+_DESCRIPTION = (
+    "By key, by a field of JSON values, by what they contain, by a condition and by time. A request looks at a bounded "
+    "number of records: ask again with `next`, and everything else the same, until it is null. A time range reaches "
+    "from the first record at or after `from_ms` to the first at or after `to_ms`, in each partition. A condition, "
+    "`where`, compares `key`, `value`, `offset`, `timestamp`, fields of JSON as `value.customer.id` or "
+    '`value["a b"][0]`, and `headers.trace`, with ==, !=, <, <=, >, >=, contains and startswith, and joins comparisons '
+    "by and, or, not and parentheses. A field that is not there is null."
+)
 _ANSWER_EXAMPLE = {
     "records": [
         {
@@ -54,9 +64,7 @@ def add_messages(rest: Rest, context: DoorContext) -> None:
         f"{API}/topics/{{topic}}/messages",
         _Messages(context.records).search,
         summary="Search a topic's records",
-        description="By key, by a field of JSON values and by time. A request looks at a bounded number of records: "
-        "ask again with `next`, and everything else the same, until it is null. A time range reaches from the first "
-        "record at or after `from_ms` to the first at or after `to_ms`, in each partition.",
+        description=_DESCRIPTION,
         tag="records",
         query=MessagesQuery,
         answer=MessagesAnswer,
@@ -70,67 +78,33 @@ class _Messages:
         self._door = door
 
     async def search(self, call: Call) -> MessagesAnswer:
-        query: MessagesQuery = call.query
-        wanted = filter_of(query, from_ms=query.from_ms, to_ms=query.to_ms)
-        topic = await self._door.topic(call.path["topic"])
-        ranges = await self._ranges(topic, query) if query.next is None else _given_ranges(topic, query.next)
-        share = max(1, len(ranges))
+        return await while_client_waits(call.request, self._page(call.path["topic"], call.query))
+
+    async def _page(self, name: str, query: MessagesQuery) -> MessagesAnswer:
+        fields = fields_of(query.fields or "")
+        search = await Search.open(self._door, name, query)
+        share = max(1, len(search.ranges))
         limits = ScanLimits(
             matches=query.limit,
             match_bytes=max(_MIN_MATCH_BYTES, _MAX_ANSWER_BYTES // share),
             scanned_records=max(_MIN_SCANNED, _MAX_SCANNED // share),
+            scanned_bytes=max(_MIN_MATCH_BYTES, _MAX_SCANNED_BYTES // share),
             unreadable=max(_MIN_UNREADABLE, _MAX_UNREADABLE // share),
         )
-        scans = [
-            PartitionScan(self._door, topic, partition, left, wanted, limits) for partition, left in ranges.items()
-        ]
-        is_newest_first = query.order == "newest"
-        await self._run(scans, newest_first=is_newest_first)
-        chosen = list(_chosen(scans, query.limit, newest_first=is_newest_first))
+        scans = [search.scan(partition, left, limits) for partition, left in search.ranges.items()]
+        await search.run(scans)
+        chosen = list(_chosen(scans, query.limit, newest_first=search.newest_first))
         return await made_of(
             [record for _, record in chosen],
-            lambda: _answer(query, scans, chosen, newest_first=is_newest_first),
+            lambda: _answer(query, scans, chosen, fields, newest_first=search.newest_first),
         )
-
-    async def _run(self, scans: Sequence[PartitionScan], *, newest_first: bool) -> None:
-        places = asyncio.Semaphore(_AT_ONCE)
-
-        async def run(scan: PartitionScan) -> None:
-            async with places:
-                await (scan.newest_first() if newest_first else scan.oldest_first())
-
-        await asyncio.gather(*map(run, scans))
-
-    async def _ranges(self, topic: Topic, query: MessagesQuery) -> dict[int, Range]:
-        if query.partition is not None and query.partition >= topic.partition_count:
-            raise NotFound(f"there is no partition {query.partition} of {topic.name}")
-        partitions = range(topic.partition_count) if query.partition is None else [query.partition]
-        ranges = await asyncio.gather(*(self._range(topic, partition, query) for partition in partitions))
-        return dict(zip(partitions, ranges, strict=True))
-
-    async def _range(self, topic: Topic, partition: int, query: MessagesQuery) -> Range:
-        log = await self._door.offset_at(topic, partition, LATEST)
-        start, end = log.log_start_offset, log.high_watermark
-        if query.from_ms is not None:
-            found = await self._door.offset_at(topic, partition, query.from_ms)
-            start = end if found.offset is None else found.offset
-        if query.to_ms is not None:
-            found = await self._door.offset_at(topic, partition, query.to_ms)
-            end = end if found.offset is None else found.offset
-        return start, end
-
-
-def _given_ranges(topic: Topic, text: str) -> dict[int, Range]:
-    ranges = ranges_of(text)
-    if max(ranges) >= topic.partition_count:
-        raise InvalidInput("there is no such place to go on", hint="give `next` as it was answered")
-    return ranges
 
 
 def _answer(
     query: MessagesQuery,
     scans: Sequence[PartitionScan],
     chosen: Sequence[tuple[int, Record]],
+    fields: Sequence[Field],
     *,
     newest_first: bool,
 ) -> MessagesAnswer:
@@ -138,11 +112,19 @@ def _answer(
     left = {scan.partition: scan.left_after(taken[scan.partition], newest_first=newest_first) for scan in scans}
     left = {partition: (start, end) for partition, (start, end) in left.items() if start < end}
     return MessagesAnswer(
-        records=[query.show(partition, record) for partition, record in chosen],
+        records=[query.found(partition, record, _shown(fields, record)) for partition, record in chosen],
         scanned_records=sum(scan.scanned_records for scan in scans),
         next=ranges_text(left) if left else None,
         unreadable=[Unreadable.of(scan.partition, problem) for scan in scans for problem in scan.unreadable.values()],
     )
+
+
+def _shown(fields: Sequence[Field], record: Record) -> list[str | None] | UnsetType:
+    return [_beginning(field.text(record)) for field in fields] if fields else UNSET
+
+
+def _beginning(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _FIELD_LENGTH else f"{text[:_FIELD_LENGTH]}…"
 
 
 def _chosen(scans: Sequence[PartitionScan], limit: int, *, newest_first: bool) -> Iterator[tuple[int, Record]]:

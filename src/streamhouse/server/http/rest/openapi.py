@@ -18,6 +18,7 @@ from streamhouse.wire.http.rest.problems import PROBLEM_JSON, Problem, title_of
 
 _REF = "#/components/schemas/{name}"
 _PATH_PARAMETERS = {
+    "agent_id": "The agent's id",
     "topic": "The topic's name",
     "partition": "The partition's number",
     "base_offset": "The offset that the segment begins at",

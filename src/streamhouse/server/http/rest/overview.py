@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from streamhouse.broker.broker import NOT_A_NODE
 from streamhouse.client.peer import NodeWork
-from streamhouse.cluster.state import ClusterState
+from streamhouse.cluster.state import ClusterState, leader_of
+from streamhouse.metadata.cluster import Placement
 from streamhouse.metadata.totals import GroupPosition, StoredSize
+from streamhouse.model.errors import MetadataUnavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.doors import DoorContext
-from streamhouse.server.http.rest.alerts import NodeCondition, alerts_of
+from streamhouse.server.http.rest.alerts import alerts_of
 from streamhouse.server.http.rest.cluster import wholeness_of
+from streamhouse.server.http.rest.pipelines import PipelineRuns, pipeline_alerts
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 from streamhouse.wire.http.rest import console as api
 
 _TOTALS_AGE_MS = 5_000
-_WORK_AGE_MS = 1_000
 _MOST_POSITIONS = 10_000
 """With more than these the lag of all groups is not worked out."""
 
@@ -40,10 +42,14 @@ _EXAMPLE = api.OverviewAnswer(
     at_ms=1_767_225_600_000,
     node=_EXAMPLE_NODE,
     nodes=[_EXAMPLE_NODE],
+    unanswered=[api.UnansweredAgent(agent_id="agent-2", since_ms=1_767_225_598_000, why="no answer within 1500 ms")],
+    cluster_at_ms=1_767_225_600_000,
+    metadata_silent_since_ms=None,
     cluster=api.ClusterSummary(
         status="degraded",
         cluster_id="t0kfvAQYRYeJ8cBzWgJ1kA",
         live_agents=2,
+        answering_agents=1,
         agents=3,
         topics=1,
         partitions=6,
@@ -61,6 +67,8 @@ _EXAMPLE = api.OverviewAnswer(
             code="agents_silent",
             text="1 of 3 agents sent no heartbeat for too long: agent-3.",
             what_to_do="Look whether the process runs and reaches the metadata store.",
+            agents=["agent-3"],
+            commands=["streamhouse agent forget agent-3"],
         )
     ],
 )
@@ -74,11 +82,11 @@ class _Totals(NamedTuple):
     positions: list[GroupPosition] | None
 
 
-def add_overview(rest: Rest, context: DoorContext, cluster: Recent[ClusterState]) -> None:
+def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
     rest.route(
         "GET",
         f"{API}/overview",
-        _OverviewRoutes(context, cluster).overview,
+        _OverviewRoutes(context, watch).overview,
         summary="What the nodes do, how the cluster is, and what to look at",
         tag="cluster",
         answer=api.OverviewAnswer,
@@ -87,30 +95,46 @@ def add_overview(rest: Rest, context: DoorContext, cluster: Recent[ClusterState]
 
 
 class _OverviewRoutes:
-    def __init__(self, context: DoorContext, cluster: Recent[ClusterState]) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch) -> None:
         self._broker = context.broker
         self._metadata = context.metadata
-        self._cluster = cluster
-        self._totals = Recent(self._read_totals, context.broker.clock, _TOTALS_AGE_MS)
+        self._watch = watch
+        self._totals = watch.also(self._read_totals, "totals")
+        self._looks = Recent(self._totals.look, context.broker.clock, _TOTALS_AGE_MS)
         self._work = context.work
-        self._others = Recent(context.work.others, context.broker.clock, _WORK_AGE_MS)
+        self._pipelines = Recent(PipelineRuns(context).read, context.broker.clock, _TOTALS_AGE_MS)
+        self._ends = KnownEnds()
 
     async def overview(self, _: Call) -> api.OverviewAnswer:
-        state, totals, others = await asyncio.gather(self._cluster.get(), self._totals.get(), self._others.get())
-        work = {self._work.agent_id: self._work.own(), **others}
-        node_ids = {agent.info.agent_id: agent.node_id for agent in state.agents}
+        seen = await self._watch.seen()
+        totals = await self._totals_as_known()
+        now_ms = self._broker.clock.now_ms()
+        work = {self._work.agent_id: self._work.own(), **seen.work.answers}
+        node_ids = {agent.info.agent_id: agent.node_id for agent in seen.state.agents}
         nodes = [_activity(agent_id, node_ids.get(agent_id, NOT_A_NODE), work[agent_id]) for agent_id in work]
-        local_wal, _in_objects = self._broker.wal_states()
-        condition = NodeCondition(
-            buffer=self._broker.buffer, wal_problem=None if local_wal is None else local_wal.problem
-        )
+        alerts = alerts_of(seen, work, now_ms)
+        of_pipelines = pipeline_alerts(await self._pipelines.get(), now_ms)
+        silence = seen.metadata_silence
         return api.OverviewAnswer(
-            at_ms=self._broker.clock.now_ms(),
+            at_ms=now_ms,
             node=nodes[0],
             nodes=nodes,
-            cluster=self._summary(state, totals, work),
-            alerts=alerts_of(state, condition, self._broker.clock.now_ms()),
+            unanswered=[
+                api.UnansweredAgent(agent_id=agent_id, since_ms=each.since_ms, why=each.why)
+                for agent_id, each in seen.work.silent.items()
+            ],
+            cluster_at_ms=seen.read_at_ms,
+            metadata_silent_since_ms=None if silence is None else silence.since_ms,
+            cluster=self._summary(seen, totals, work, is_well=not alerts),
+            alerts=[*alerts, *of_pipelines],
         )
+
+    async def _totals_as_known(self) -> _Totals:
+        """As they were last, while the metadata store is silent."""
+        await self._looks.get()
+        if self._totals.answer is None:
+            raise MetadataUnavailable("the metadata store does not answer", hint="try again when it is back")
+        return self._totals.answer.value
 
     async def _read_totals(self) -> _Totals:
         stored = await self._metadata.stored_size()
@@ -118,19 +142,23 @@ class _OverviewRoutes:
         positions = await self._metadata.list_group_positions(_MOST_POSITIONS + 1)
         return _Totals(stored, len(groups), None if len(positions) > _MOST_POSITIONS else positions)
 
-    def _summary(self, state: ClusterState, totals: _Totals, work: Mapping[str, NodeWork]) -> api.ClusterSummary:
+    def _summary(
+        self, seen: Seen, totals: _Totals, work: Mapping[str, NodeWork], *, is_well: bool
+    ) -> api.ClusterSummary:
+        state = seen.state
         whole = wholeness_of(state, self._broker.clock.now_ms())
         starts = {placement.partition: placement.log_start_offset for placement in state.placements}
-        ends = {placement.partition: placement.durable_end for placement in state.placements}
-        # Of what they lead, nodes know more than the metadata store.
-        for node in work.values():
-            for partition, end in node.ends.items():
-                if partition in ends:
-                    ends[partition] = max(ends[partition], end)
+        ends = self._ends.update(state, work)
+        status: Literal["ok", "degraded", "down", "unknown"] = "ok" if is_well else "degraded"
+        if seen.metadata_silence is not None:
+            status = "unknown"
+        elif not whole.live_agents:
+            status = "down"
         return api.ClusterSummary(
-            status=whole.status,
+            status=status,
             cluster_id=self._broker.identity.cluster_id,
             live_agents=whole.live_agents,
+            answering_agents=whole.live_agents - seen.unanswered_live,
             agents=len(state.agents),
             topics=len({placement.topic for placement in state.placements}),
             partitions=len(state.placements),
@@ -142,6 +170,32 @@ class _OverviewRoutes:
             groups=totals.group_count,
             total_lag=None if totals.positions is None else _lag(totals.positions, starts, ends),
         )
+
+
+class KnownEnds:
+    """Where each partition ends, as far as anybody has said: its leader knows best, and what it said stays when it is
+    gone, for it was durable."""
+
+    def __init__(self) -> None:
+        self._ends: dict[TopicPartition, int] = {}
+
+    def update(self, state: ClusterState, work: Mapping[str, NodeWork]) -> dict[TopicPartition, int]:
+        told: dict[TopicPartition, int] = {}
+        for node in work.values():
+            for partition, end in node.ends.items():
+                told[partition] = max(end, told.get(partition, 0))
+        self._ends = {
+            placement.partition: self._end(placement, work.get(leader_of(placement) or ""), told)
+            for placement in state.placements
+        }
+        return self._ends
+
+    def _end(self, placement: Placement, leader: NodeWork | None, told: Mapping[TopicPartition, int]) -> int:
+        partition = placement.partition
+        if leader is not None and partition in leader.ends:
+            # Less than before only where somebody gave up the records of a disk that was lost.
+            return max(leader.ends[partition], placement.durable_end)
+        return max(self._ends.get(partition, 0), told.get(partition, 0), placement.durable_end)
 
 
 def _activity(agent_id: str, node_id: int, work: NodeWork) -> api.NodeActivity:

@@ -4,6 +4,7 @@ so many records and bytes go."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from streamhouse.broker.records import EARLIEST, RecordDoor
@@ -21,11 +22,12 @@ _MOST_AT_ONCE = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
-    """Of one partition, for one request; the last page may go beyond."""
+    """Of one partition, for one request; what is looked at may go beyond by a page."""
 
     matches: int
     match_bytes: int
     scanned_records: int
+    scanned_bytes: int
     unreadable: int
     """Batches that are passed over: each takes a read of its own."""
 
@@ -51,12 +53,17 @@ class PartitionScan:
     scanned_records: int = 0
     unreadable: dict[int, UnreadableRecords] = field(default_factory=dict)
     _match_bytes: int = 0
+    _scanned_bytes: int = 0
+
+    async def run(self, *, newest_first: bool) -> None:
+        await (self.newest_first() if newest_first else self.oldest_first())
+        self._keep_within_limits(newest_first=newest_first)
 
     async def oldest_first(self) -> None:
         at, end = self.left
         while at < end and not self._has_enough():
             page = await self._read(at)
-            self._look_at([record for record in page.records if record.offset < end])
+            await self._look_at([record for record in page.records if record.offset < end])
             self._note(page)
             at = page.next_offset if page.next_offset > at else end
         self.left = (min(at, end), end)
@@ -72,7 +79,7 @@ class PartitionScan:
                 step //= 2
                 continue
             records = [record for page in pages for record in page.records if record.offset < end]
-            self._look_at(records[::-1])
+            await self._look_at(records[::-1])
             for page in pages:
                 self._note(page)
             end = begin
@@ -93,14 +100,25 @@ class PartitionScan:
             len(self.matches) >= limits.matches
             or self._match_bytes >= limits.match_bytes
             or self.scanned_records >= limits.scanned_records
+            or self._scanned_bytes >= limits.scanned_bytes
             or len(self.unreadable) >= limits.unreadable
         )
 
-    def _look_at(self, records: list[Record]) -> None:
+    async def _look_at(self, records: list[Record]) -> None:
         self.scanned_records += len(records)
-        found = [record for record in records if self.filter.wants(record)]
+        self._scanned_bytes += sum(map(size_bytes, records))
+        found = await self.filter.of(records)
         self.matches += found
         self._match_bytes += sum(map(size_bytes, found))
+
+    def _keep_within_limits(self, *, newest_first: bool) -> None:
+        """A page in which all match is more than was asked for, of each of many partitions."""
+        sizes = accumulate(map(size_bytes, self.matches))
+        count = sum(1 for size in sizes if size <= self.limits.match_bytes)
+        count = min(max(count, 1), self.limits.matches)
+        if count < len(self.matches):
+            self.left = self.left_after(count, newest_first=newest_first)
+            del self.matches[count:]
 
     def _note(self, page: _Page) -> None:
         if page.passed_over is not None:

@@ -1,7 +1,8 @@
-"""The hash ring over REST: where agents and partitions are on it, whose each partition should be, and whose it is."""
+"""The hash ring over REST: where agents and partitions are on it, who is to lead each partition, and who does."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -12,8 +13,8 @@ from streamhouse.core.placement.ring import Ring, partition_key, point
 from streamhouse.metadata.cluster import Placement
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.positions import after_name
-from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.watch import ClusterWatch
 from streamhouse.wire.http.rest import console as api
 
 _WHOLE = 2**64
@@ -29,6 +30,7 @@ _EXAMPLE = api.RingAnswer(
             agent_group="default",
             positions=[0.003817204, 0.514902233],
             share=0.34,
+            owns=2,
         )
     ],
     partitions=[
@@ -47,11 +49,11 @@ _EXAMPLE = api.RingAnswer(
 )
 
 
-def add_ring(rest: Rest, topics: Topics, cluster: Recent[ClusterState]) -> None:
+def add_ring(rest: Rest, topics: Topics, watch: ClusterWatch) -> None:
     rest.route(
         "GET",
         f"{API}/ring",
-        _RingRoutes(topics, cluster).ring,
+        _RingRoutes(topics, watch).ring,
         summary="Where agents and partitions are on the hash ring",
         tag="cluster",
         query=api.RingQuery,
@@ -77,16 +79,18 @@ class _Places:
 
 
 class _RingRoutes:
-    def __init__(self, topics: Topics, cluster: Recent[ClusterState]) -> None:
+    def __init__(self, topics: Topics, watch: ClusterWatch) -> None:
         self._topics = topics
-        self._cluster = cluster
+        self._watch = watch
         self._places = _Places(frozenset())
+        self._counted: tuple[ClusterState, Counter[str | None]] | None = None
 
     async def ring(self, call: Call) -> api.RingAnswer:
         asked: api.RingQuery = call.query
-        state = await self._cluster.get()
+        state = await self._watch.state()
         states = state.states()
         places = self._places_of(state, states)
+        owns = self._owns_in(state, places.assignment)
         after = after_name(asked.after)
         found = (
             placement
@@ -103,6 +107,7 @@ class _RingRoutes:
                     agent_group=agent.info.agent_group,
                     positions=places.positions.get(agent.info.agent_id, []),
                     share=round(places.shares.get(agent.info.agent_id, 0.0), _DIGITS),
+                    owns=owns[agent.info.agent_id],
                 )
                 for agent in state.agents
             ],
@@ -120,6 +125,12 @@ class _RingRoutes:
             self._places = _Places(live)
         return self._places
 
+    def _owns_in(self, state: ClusterState, assignment: Assignment) -> Counter[str | None]:
+        """Counted once for all pages of one look."""
+        if self._counted is None or self._counted[0] is not state:
+            self._counted = (state, Counter(self._owner(placement, assignment) for placement in state.placements))
+        return self._counted[1]
+
     def _partition(self, placement: Placement, assignment: Assignment) -> api.RingPartition:
         number = placement.partition.partition
         return api.RingPartition(
@@ -135,14 +146,13 @@ class _RingRoutes:
         )
 
     def _owner(self, placement: Placement, assignment: Assignment) -> str | None:
-        """None also for a topic that this node has not heard of yet."""
+        """None also for a topic that this node has not heard of yet, and while nobody has chosen one."""
         topic = self._topics.find_id(placement.partition.topic_id)
         if topic is None:
             return None
         config = self._topics.config_of(topic)
-        return assignment.desired_owner(
-            topic.name,
-            placement.partition.partition,
+        return assignment.owner(
+            placement.owner,
             agent_group=config["streamhouse.agent.group"],
             zone=config["streamhouse.zone"],
             pinned_to=placement.pinned_to,

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from streamhouse.broker.topics import Topics
+from streamhouse.broker.topics import LONGEST_WAIT_MS, Topics
+from streamhouse.model.config_units import without_units
 from streamhouse.model.errors import (
     AlreadyExists,
     InvalidConfig,
@@ -103,8 +104,10 @@ class _TopicRoutes:
             {name: str(value) for name, value in asked.config.items()},
             {RETENTION: asked.retention_ms, CLEANUP: asked.cleanup_policy},
         )
-        given = {name: value for name, value in config.items() if value is not None}
-        return self._answer(await self._topics.create(asked.name, asked.partition_count, given))
+        given = without_units({name: value for name, value in config.items() if value is not None})
+        return self._answer(
+            await self._topics.create(asked.name, asked.partition_count, given, wait_ms=LONGEST_WAIT_MS)
+        )
 
     async def all(self, call: Call) -> api.TopicsAnswer:
         asked: PageQuery = call.query
@@ -132,7 +135,7 @@ class _TopicRoutes:
         if changes or not grows:
             await self._topics.change_config(topic, lambda config: _changed(config, changes))
         if wanted is not None and grows:
-            await self._topics.grow(topic, wanted)
+            await self._topics.grow(topic, wanted, wait_ms=LONGEST_WAIT_MS)
         return self._answer(self._topics.get(topic.name))
 
     async def delete(self, call: Call) -> None:
@@ -143,7 +146,7 @@ class _TopicRoutes:
         return self._topics.get(call.path["topic"])
 
     def _answer(self, topic: Topic) -> api.TopicAnswer:
-        effective = self._topics.config_of(topic)
+        effective = self._topics.told_config_of(topic)
         return api.TopicAnswer(
             name=topic.name,
             topic_id=topic.topic_id,
@@ -168,4 +171,5 @@ def _changed(config: Mapping[str, str], changes: Mapping[str, str | None]) -> di
     unknown = [name for name in changes if name not in CONFIG_KEYS]
     if unknown:  # which to set to null would otherwise go unnoticed
         raise unknown_config(unknown[0])
-    return {name: value for name, value in {**config, **changes}.items() if value is not None}
+    given = without_units({name: value for name, value in changes.items() if value is not None})
+    return {name: value for name, value in {**config, **changes, **given}.items() if value is not None}

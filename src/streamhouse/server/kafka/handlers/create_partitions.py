@@ -38,7 +38,9 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
                 raise trouble
             topic = context.broker.topics.get(asked.name)
             _check_assignments(context, topic, asked)
-            await context.broker.topics.grow(topic, asked.count, validate_only=request.validate_only)
+            await context.broker.topics.grow(
+                topic, asked.count, validate_only=request.validate_only, wait_ms=request.timeout_ms
+            )
         except StreamHouseError as problem:
             return CreatePartitionsTopicResult(name=asked.name, error_code=code_of(problem), error_message=str(problem))
         return CreatePartitionsTopicResult(name=asked.name)

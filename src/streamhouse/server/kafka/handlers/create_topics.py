@@ -1,6 +1,7 @@
 """CreateTopics (19), versions 2 to 7: topics with configs, or only a check of them.
 
-A replication factor other than 0 and assignments to brokers that exist are accepted and ignored: durability is the
+The answer comes when the partitions have leaders, or when the time that the request allows is over, 5 s at most. A
+replication factor other than 0 and assignments to brokers that exist are accepted and ignored: durability is the
 object store's, and a partition has one leader."""
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
                 _partition_count(asked, context.broker.nodes),
                 {config.name: config.value for config in asked.configs},
                 validate_only=request.validate_only,
+                wait_ms=request.timeout_ms,
             )
         except StreamHouseError as problem:
             return CreatableTopicResult(name=asked.name, error_code=code_of(problem), error_message=str(problem))
@@ -98,6 +100,6 @@ def _created(context: Context, topic: Topic) -> CreatableTopicResult:
                 value=value,
                 config_source=_DYNAMIC_TOPIC_CONFIG if name in topic.config else _DEFAULT_CONFIG,
             )
-            for name, value in context.broker.topics.config_of(topic).items()
+            for name, value in context.broker.topics.told_config_of(topic).items()
         ],
     )

@@ -1,14 +1,16 @@
 """DescribeConfigs (32), versions 1 to 4: the configs of topics, brokers and groups.
 
 A broker has the defaults of topic configs under Kafka's names for them, which can be set while nodes run, and besides
-what tools look at, which is read-only. The broker without a name has what was set for all of them. Each broker answers
-for itself. A broker's loggers are one, the root, whose level is a setting; no metrics are collected from clients."""
+what tools look at, and where its HTTP port is (streamhouse.http.address), which is read-only. The broker without a name
+has what was set for all of them. Each broker answers for itself. A broker's loggers are one, the root, whose level is a
+setting; no metrics are collected from clients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from streamhouse.broker.dynamic_configs import ALL_BROKERS, ConfigSource, SourcedValue
+from streamhouse.broker.led_durability import DURABILITY
 from streamhouse.metadata.configs import Configured
 from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, THROTTLES, broker_spelling
 from streamhouse.model.config_key import ConfigKey, ConfigType
@@ -123,8 +125,13 @@ async def _configs(
 
 def _of_topic(context: Context, shown: _Shown, topic: Topic) -> list[DescribeConfigsResourceResult]:
     found = []
+    led = context.broker.topics.told_config_of(topic)[DURABILITY]
     for name, key in CONFIG_KEYS.items():
-        inherited = _synonyms(broker_spelling(name), context.broker.configs.topic_default(name))
+        values = context.broker.configs.topic_default(name)
+        if name == DURABILITY and name not in topic.config and values[0].value != led:
+            # This node leads none of it, or not all: what its own settings say is not so.
+            values = [SourcedValue(ConfigSource.SETTING, led), values[-1]]
+        inherited = _synonyms(broker_spelling(name), values)
         counts = inherited[0]
         if name in topic.config:
             own = DescribeConfigsSynonym(name=name, value=topic.config[name], source=_DYNAMIC_TOPIC_CONFIG)
@@ -154,7 +161,7 @@ def _of_broker(context: Context, shown: _Shown, name: str) -> list[DescribeConfi
         for spelling, values in found.items()
         if spelling not in THROTTLES or values[0].source is not ConfigSource.DEFAULT
     ]
-    facts = broker_configs(context.broker.settings, context.broker.identity.node_id, context.endpoint)
+    facts = broker_configs(context.broker.settings, context.broker.identity, context.endpoint)
     return changeable + [
         shown.fact(fact.name, fact.type, fact.value, _STATIC_BROKER_CONFIG, fact.help) for fact in facts
     ]

@@ -4,8 +4,9 @@ Fetch sessions are refused the way Kafka refuses them: a full fetch is answered 
 session with FETCH_SESSION_ID_NOT_FOUND, and clients go on with full fetches. A consumer with a `client.rack` that has a
 whole segment before it is sent to a node of its zone (KIP-392); a node serves segments to readers of its zone and to
 those who know the current leader epoch, and sends them to the leader where segments end. A request names at most 10,000
-partitions; one that is named twice is read once, as in Kafka. Gaps: there are no transactions, so read_committed sees
-what read_uncommitted sees."""
+partitions; one that is named twice is read once, as in Kafka. A fetch names no group, member or generation, so a member
+that its group has expelled reads on until its next heartbeat, as in Kafka; it is its commits that are refused. Gaps:
+there are no transactions, so read_committed sees what read_uncommitted sees."""
 
 from __future__ import annotations
 

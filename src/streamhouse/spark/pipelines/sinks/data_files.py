@@ -76,8 +76,8 @@ def directory_at(location: str, options: Mapping[str, str]) -> Directory:
             return next((given[name] for name in _S3_NAMES[field] if given.get(name)), "")
 
         s3 = S3Options(
-            endpoint=value_of("endpoint"),
-            region=value_of("region") or os.environ.get("AWS_REGION") or S3Options().region,
+            endpoint=value_of("endpoint") or _from_environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+            region=value_of("region") or _from_environment("AWS_REGION") or S3Options().region,
             access_key_id=value_of("access_key_id"),
             secret_access_key=value_of("secret_access_key"),
             session_token=value_of("session_token"),
@@ -86,6 +86,11 @@ def directory_at(location: str, options: Mapping[str, str]) -> Directory:
     if "://" in location and not location.startswith("file://"):
         raise InvalidConfig(f"cannot write to {location!r}", hint="use a directory, or s3://bucket/prefix")
     return Directory(Path(location.removeprefix("file://")).absolute().as_uri(), None)
+
+
+def _from_environment(*names: str) -> str:
+    """Of this process, as the lake libraries read it here: on an executor it may be another's."""
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
 class _FileTask:

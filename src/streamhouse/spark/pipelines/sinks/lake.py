@@ -9,11 +9,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.extras import install_hint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-HINT = "pip install 'streamhouse[lake]'"
+HINT = install_hint("lake")
 
 
 def lake_schema(rows: DataFrame) -> pa.Schema:

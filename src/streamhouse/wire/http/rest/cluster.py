@@ -11,7 +11,8 @@ from streamhouse.wire.http.rest.paging import MAX_PAGE
 
 
 class AgentAnswer(Struct, frozen=True, kw_only=True):
-    """`silent_ms`: how long ago its last heartbeat was. A silent agent is taken for dead."""
+    """`silent_ms`: how long ago its last heartbeat was. A silent agent is taken for dead. `answers`: whether it
+    answered the node that was asked for this; null if that was not tried, as for the node itself."""
 
     agent_id: str
     node_id: int
@@ -24,6 +25,9 @@ class AgentAnswer(Struct, frozen=True, kw_only=True):
     silent_ms: int
     partitions_led: int
     shards_coordinated: int
+    answers: bool | None = None
+    unanswered_since_ms: int | None = None
+    unanswered_why: str = ""
 
 
 class AgentsAnswer(Struct, frozen=True, kw_only=True):
@@ -53,6 +57,46 @@ class LeasesAnswer(Struct, frozen=True, kw_only=True):
 
     leases: list[LeaseAnswer]
     next: Annotated[str | None, Meta(description="Ask again with `after` set to this; null at the end")] = None
+
+
+class PlacementQuery(Struct, frozen=True, kw_only=True):
+    topic: Annotated[str, Meta(max_length=249, description="Only of this topic")] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most")] = 1000
+    after: Annotated[str, Meta(max_length=300, description="The last TOPIC/PARTITION already seen")] = ""
+
+
+class PlacementAnswer(Struct, frozen=True, kw_only=True):
+    """Where a partition is, as the metadata store knows it: [log_start_offset, high_watermark) is durable for it, what
+    is below `committed_end` is in segments.
+
+    `leader` is an agent's id, null while nobody leads. `waits_for` is the agent without which nobody may lead it, as
+    its disk may hold acknowledged records; `pinned_to` the one that an operator moved it to, null if the ring
+    decides."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    leader: str | None
+    epoch: int
+    log_start_offset: int
+    high_watermark: int
+    committed_end: int
+    lease_left_ms: int
+    waits_for: str | None
+    pinned_to: str | None
+
+
+class PlacementsAnswer(Struct, frozen=True, kw_only=True):
+    """By topic and partition."""
+
+    placements: list[PlacementAnswer]
+    next: Annotated[str | None, Meta(description="Ask again with `after` set to this; null at the end")] = None
+
+
+class Pin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who is to lead a partition, whoever owns it."""
+
+    agent_id: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class TransferQuery(Struct, frozen=True, kw_only=True):
@@ -96,7 +140,8 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
 
 
 class PipelineAnswer(Struct, frozen=True, kw_only=True):
-    """What is known of a pipeline's last run."""
+    """What is known of a pipeline's last run. A running one writes every few seconds; a silent one has not for half a
+    minute, though its process is there. One that died ended without a word."""
 
     name: str
     file: str
@@ -104,11 +149,14 @@ class PipelineAnswer(Struct, frozen=True, kw_only=True):
     pid: int
     started_at_ms: int
     updated_at_ms: int
-    state: Literal["running", "ended", "failed", "died"]
+    state: Literal["running", "silent", "ended", "failed", "died"]
     error: str | None
     dead_letters: int
     queries: list[PipelineQuery]
     dead_letter_topic: Annotated[str | None, Meta(description="Where its dead letters are; null if it has none")] = None
+    has_dead_letter_topic: Annotated[
+        bool, Meta(description="Whether there is that topic; the first letter makes it")
+    ] = False
 
 
 class PipelinesAnswer(Struct, frozen=True, kw_only=True):
@@ -118,14 +166,15 @@ class PipelinesAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ClusterHealth(Struct, frozen=True, kw_only=True):
-    """`status` is ok when every partition and every coordinator shard has a leader, every agent is alive and no
-    hand-over fails again and again; degraded when something is missing that the others make up for or wait for; down
-    when there is no live agent."""
+    """`status` is ok when every partition and every coordinator shard has a leader, every agent is alive and answers
+    this node, no hand-over fails and no producer waits long: when there is no alert about the cluster. It is degraded
+    when something is missing that the others make up for or wait for, and down when there is no live agent."""
 
     status: Literal["ok", "degraded", "down"]
     cluster_id: str
     agents: int
     live_agents: int
+    agents_not_answering: int
     topics: int
     partitions: int
     partitions_without_leader: int
@@ -133,6 +182,17 @@ class ClusterHealth(Struct, frozen=True, kw_only=True):
     shards_without_coordinator: int
     transfers_under_way: int
     hand_overs_stuck: int
+
+
+class NodeAnswer(Struct, frozen=True, kw_only=True):
+    """The node that was asked, and where clients are told to call it."""
+
+    agent_id: str
+    node_id: Annotated[int, Meta(description="-1: a server without an agent, which leads nothing")]
+    cluster_id: str
+    version: str
+    kafka_address: str
+    http_address: str
 
 
 class NodeHealth(Struct, frozen=True, kw_only=True):

@@ -10,13 +10,15 @@ from streamhouse.wire.http.rest.topics import SegmentAnswer
 
 MAX_RING_PARTITIONS = 2000
 """Of each its place on the ring is worked out."""
+MAX_LINKS = 20
+"""Of the agents and partitions that an alert is about."""
 MAX_BLOCKS = 1000
 """Of each block in a page its header is read from the object store."""
 
 
 class NodeActivity(Struct, frozen=True, kw_only=True):
     """What a node has done since it started: read it twice for a rate. Latencies are of the last minute or so, null
-    while there was nothing to measure."""
+    while there was nothing to measure; while nothing becomes durable, the 99th percentile is how long that is so."""
 
     agent_id: str
     node_id: Annotated[int, Meta(description="-1: a server without an agent, which leads nothing")]
@@ -32,14 +34,16 @@ class NodeActivity(Struct, frozen=True, kw_only=True):
 
 
 class ClusterSummary(Struct, frozen=True, kw_only=True):
-    """`records_written` is the sum of the partitions' ends: it grows with every record of any producer, though those
-    of a node that does not answer show in it only once the metadata store knows of them. So it is with `total_lag`, of
-    all groups together; it is null where groups have too many offsets to add them up. What is stored, and what groups
-    have committed, are up to five seconds old."""
+    """`status` is ok only if there is no alert about the cluster, and unknown while the metadata store is silent.
+    `records_written` is the sum of the partitions' ends: it grows with every record of any producer, and does not
+    shrink when a node is gone. Records of a node that nobody has asked yet show in it only once the metadata store
+    knows of them. So it is with `total_lag`, of all groups together; it is null where groups have too many offsets to
+    add them up. What is stored, and what groups have committed, are up to five seconds old."""
 
-    status: Literal["ok", "degraded", "down"]
+    status: Literal["ok", "degraded", "down", "unknown"]
     cluster_id: str
     live_agents: int
+    answering_agents: Annotated[int, Meta(description="Those of the live ones that answered, the one asked included")]
     agents: int
     topics: int
     partitions: int
@@ -52,29 +56,55 @@ class ClusterSummary(Struct, frozen=True, kw_only=True):
     total_lag: int | None
 
 
+class AlertPartition(Struct, frozen=True, kw_only=True):
+    topic: str
+    partition: int
+
+
 class Alert(Struct, frozen=True, kw_only=True):
+    """`agents`, `partitions` and `pipelines` are what it is about, the first few of them. `commands` are for a person
+    to run, after a thought."""
+
     severity: Literal["critical", "warning"]
     code: Annotated[
         str, Meta(description="Stays the same while the text may change, such as partitions_without_leader")
     ]
     text: str
     what_to_do: str
+    agents: list[str] = []
+    partitions: list[AlertPartition] = []
+    pipelines: list[str] = []
+    commands: list[str] = []
+
+
+class UnansweredAgent(Struct, frozen=True, kw_only=True):
+    """An agent that did not answer the node that was asked, and since when."""
+
+    agent_id: str
+    since_ms: int
+    why: str
 
 
 class OverviewAnswer(Struct, frozen=True, kw_only=True):
     """`at_ms` is this node's clock, to divide differences by. `node` is the one that was asked, `nodes` are all that
-    answered it. The worst alerts come first."""
+    answered it, `unanswered` those that did not: of what they do nothing is known. `cluster_at_ms` is when the metadata
+    store was asked for what is said of the cluster; `metadata_silent_since_ms` is null while it answers. The worst
+    alerts come first."""
 
     at_ms: int
     node: NodeActivity
     nodes: list[NodeActivity]
+    unanswered: list[UnansweredAgent]
+    cluster_at_ms: int
+    metadata_silent_since_ms: int | None
     cluster: ClusterSummary
     alerts: list[Alert]
 
 
 class RingAgent(Struct, frozen=True, kw_only=True):
-    """`positions` are its places on the ring as fractions of the whole, ascending: an agent owns what lies before each
-    of them, back to the place before. One that is not live has none."""
+    """`positions` are its places on the ring as fractions of the whole, ascending: what lies before each of them, back
+    to the place before, is its part of the ring. One that is not live has none. `owns` is how many partitions it should
+    lead: agents that have equally little get what lies in their parts, so that all have about the same."""
 
     agent_id: str
     state: Literal["live", "draining", "silent"]
@@ -82,6 +112,7 @@ class RingAgent(Struct, frozen=True, kw_only=True):
     agent_group: str
     positions: list[float]
     share: Annotated[float, Meta(description="How much of the ring is its own, from 0 to 1")]
+    owns: int
 
 
 class RingPartition(Struct, frozen=True, kw_only=True):
@@ -148,14 +179,21 @@ class ObjectWalAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WalAnswer(Struct, frozen=True, kw_only=True):
-    """This node's write-ahead logs; `local` is null on a node without a disk of its own. `uncovered` is what the WALs
-    are needed for: durable, but in no segment yet."""
+    """A node's write-ahead logs; `local` is null on a node without a disk of its own. `uncovered` is what the WALs are
+    needed for: durable, but in no segment yet."""
 
     agent_id: str
     local: LocalWalAnswer | None
     object: ObjectWalAnswer
     uncovered_records: int
     uncovered_bytes: int
+
+
+class WalsAnswer(Struct, frozen=True, kw_only=True):
+    """Of all agents that answered, by id; `unanswered` are the others."""
+
+    wals: list[WalAnswer]
+    unanswered: list[UnansweredAgent]
 
 
 class BlockPageQuery(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from streamhouse.model.errors import StreamHouseError, UnreadableRecords
-from streamhouse.wire.grpc.error_kinds import kind_names, kind_of
+from streamhouse.wire.grpc.error_kinds import error_named, kind_names, kind_of
 from streamhouse.wire.http.error_statuses import status_of
 
 PROBLEM_JSON = "application/problem+json"
@@ -33,6 +33,11 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def problem_of(error: StreamHouseError) -> Problem:
     next_offset = error.next_offset if isinstance(error, UnreadableRecords) else None
     return problem(kind_of(error).name, status_of(error), error.message, error.hint, next_offset)
+
+
+def error_of_problem(document: Problem) -> StreamHouseError:
+    """The error again, on the other side; its root if the kind is HTTP's alone, or of a newer version."""
+    return (error_named(document.code) or StreamHouseError)(document.detail, hint=document.hint)
 
 
 def problem(code: str, status: int, detail: str, hint: str | None = None, next_offset: int | None = None) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import UnreadableRecords
@@ -14,6 +14,7 @@ from streamhouse.wire.http.rest.problems import Problem
 
 MAX_RECORDS = 10_000
 MAX_MESSAGES = 500
+MAX_DOWNLOADED = 100_000
 MAX_WAIT_MS = 30_000
 MAX_BYTES = 16 * 2**20
 
@@ -21,6 +22,8 @@ Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Partition = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Time = Annotated[int, Meta(ge=0, le=2**53)]
 FieldPath = Annotated[str, Meta(min_length=1, max_length=300)]
+Part = Annotated[str, Meta(min_length=1, max_length=1_000)]
+HexBytes = Annotated[str, Meta(pattern="^([0-9a-fA-F]{2}){1,500}$")]
 PartitionList = Annotated[str, Meta(pattern="^[0-9]{1,10}(,[0-9]{1,10})*$")]
 
 
@@ -77,6 +80,15 @@ class RecordAnswer(Struct, frozen=True, kw_only=True):
     headers: list[Header]
 
 
+class FoundRecord(RecordAnswer, frozen=True, kw_only=True):
+    """One that was looked for, perhaps with some of its parts."""
+
+    fields: Annotated[
+        list[str | None] | UnsetType,
+        Meta(description="Those that were asked for, in their order, each cut after 500 characters"),
+    ] = UNSET
+
+
 class RecordsAnswer(Struct, frozen=True, kw_only=True):
     """`next_offset` is where to read on, also if there are no records yet."""
 
@@ -103,7 +115,7 @@ class MessagesAnswer(Struct, frozen=True, kw_only=True):
     """`next` is where to go on, null at the end; there may be more even if few or none were found in what was looked
     at, which `scanned_records` counts."""
 
-    records: list[RecordAnswer]
+    records: list[FoundRecord]
     scanned_records: int
     next: str | None
     unreadable: list[Unreadable] = []
@@ -160,15 +172,43 @@ class FilterQuery(ShowQuery, frozen=True, kw_only=True):
         FieldPath | None, Meta(description="With `equals`: only values whose field, as a.b.0.c, equals that")
     ] = None
     equals: Annotated[str | None, Meta(description="JSON or text")] = None
+    contains: Annotated[
+        Part | None, Meta(description="Only records with this text in key, value or a header, letter by letter")
+    ] = None
+    contains_hex: Annotated[HexBytes | None, Meta(description="Only those with these bytes there, as 00ff17")] = None
+    where: Annotated[
+        str | None,
+        Meta(
+            description="Only records of which this condition holds",
+            examples=['value.amount > 3 and key == "alice"'],
+        ),
+    ] = None
 
 
-class MessagesQuery(FilterQuery, frozen=True, kw_only=True):
+class SearchQuery(FilterQuery, frozen=True, kw_only=True):
     partition: Annotated[Partition | None, Meta(description="Only of this one")] = None
     from_ms: Annotated[Time | None, Meta(description="Not older than this time")] = None
     to_ms: Annotated[Time | None, Meta(description="Older than this time")] = None
     order: Annotated[Literal["newest", "oldest"], Meta(description="Which come first")] = "newest"
-    limit: Annotated[int, Meta(ge=1, le=MAX_MESSAGES, description="How many at most")] = 50
+    fields: Annotated[
+        Annotated[str, Meta(max_length=2_000)] | None,
+        Meta(description="Parts of records beside them, with commas", examples=["value.customer.id,headers.trace"]),
+    ] = None
     next: Annotated[str | None, Meta(description="Go on where an answer to the same query ended")] = None
+
+    def found(self, partition: int, record: Record, fields: list[str | None] | UnsetType) -> FoundRecord:
+        return FoundRecord(**msgspec.structs.asdict(self.show(partition, record)), fields=fields)
+
+
+class MessagesQuery(SearchQuery, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_MESSAGES, description="How many at most")] = 50
+
+
+class DownloadQuery(SearchQuery, frozen=True, kw_only=True):
+    format: Annotated[
+        Literal["ndjson", "csv"], Meta(description="A record a line as JSON, or a table for spreadsheets")
+    ] = "ndjson"
+    limit: Annotated[int, Meta(ge=1, le=MAX_DOWNLOADED, description="How many at most")] = MAX_DOWNLOADED
 
 
 class FollowQuery(FilterQuery, frozen=True, kw_only=True):

@@ -69,6 +69,26 @@ class TopicsAnswer(Struct, frozen=True, kw_only=True):
     next: Annotated[str | None, Meta(description="Ask again with `after` set to this; null at the end")] = None
 
 
+class ConfigAnswer(Struct, frozen=True, kw_only=True):
+    """One config, whose `value` counts. It was set for the topic, for this node or for all nodes while they run, by a
+    flag or variable of this node, or in its settings; or it is the default. `no_effect_because`: it is taken and told
+    again for Kafka's tools, and changes nothing here. `default` is what counts if it is not set here."""
+
+    name: str
+    value: str
+    source: Literal["topic", "given", "node", "cluster", "setting", "default"]
+    default: str
+    type: str
+    description: str
+    no_effect_because: str | None
+
+
+class ConfigsAnswer(Struct, frozen=True, kw_only=True):
+    """By name."""
+
+    configs: list[ConfigAnswer]
+
+
 class PartitionPageQuery(Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most")] = MAX_PAGE
     after: Annotated[int, Meta(ge=-1, le=2**31 - 1, description="The last partition already seen")] = -1

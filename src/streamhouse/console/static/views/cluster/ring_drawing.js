@@ -1,9 +1,10 @@
-// The hash ring: outside, what each agent owns; inside, a tick for every partition in the colour of its leader.
+// The hash ring: outside, what it names each agent for; inside, a tick for every partition in the colour of its leader.
 // An agent is one path whatever the number of its places and partitions, so 10,000 partitions stay cheap to draw.
 
 import { replace, svg } from "../../lib/dom.js";
 import { count, counted } from "../../lib/format.js";
 import { agentClass } from "./agent_colours.js";
+import { stateOf } from "./agent_state.js";
 import { partitionName } from "./watch.js";
 
 const SIZE = 400;
@@ -44,7 +45,7 @@ export class RingDrawing {
     replace(this.owned, ...ownedPaths(ring.agents));
     replace(this.ticks, ...tickPaths(ring.partitions));
     if (movedNames.length > 0) this.#pointAtMoves(new Set(movedNames));
-    const live = ring.agents.filter((agent) => agent.state === "live").length;
+    const live = ring.agents.filter((agent) => stateOf(agent) === "live").length;
     const leaderless = ring.partitions.filter((each) => each.leader === null).length;
     const agents = `${live} of ${count(ring.agents.length)} agents live`;
     const partitions = `${counted(ring.partitions.length, "partition")}${leaderless > 0 ? `, ${leaderless} without a leader` : ""}`;
@@ -79,7 +80,7 @@ export class RingDrawing {
   }
 }
 
-/** An agent owns what lies before each of its places, back to the place before it. */
+/** Named is an agent for what lies before each of its places, back to the place before it. */
 function ownedPaths(agents) {
   const places = agents.flatMap((agent) => agent.positions.map((position) => ({ position, id: agent.agent_id })));
   places.sort((one, other) => one.position - other.position);

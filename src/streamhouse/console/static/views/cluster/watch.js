@@ -1,6 +1,8 @@
 // What changed in the cluster between two looks at it: an agent that fell silent, partitions that changed hands.
 // Only differences are told, so whoever opens the page sees fail-overs from then on; the last ones outlive a visit.
 
+import { STATE_KINDS, stateOf } from "./agent_state.js";
+
 const KEPT_EVENTS = 200;
 
 export class ClusterWatch {
@@ -37,8 +39,8 @@ export class ClusterWatch {
       if (before === undefined) this.#tell(nowMs, "good", `agent ${agent.agent_id} joined`);
       else if (before.started_at_ms !== agent.started_at_ms) {
         this.#tell(nowMs, "warn", `agent ${agent.agent_id} was started again`);
-      } else if (before.state !== agent.state) {
-        this.#tell(nowMs, KIND_OF_STATE[agent.state], `agent ${agent.agent_id}: ${before.state} → ${agent.state}`);
+      } else if (stateOf(before) !== stateOf(agent)) {
+        this.#tell(nowMs, STATE_KINDS[stateOf(agent)], `agent ${agent.agent_id}: ${stateOf(before)} → ${stateOf(agent)}`);
       }
     }
     for (const name of this.agents.keys()) {
@@ -94,7 +96,6 @@ export class ClusterWatch {
   }
 }
 
-const KIND_OF_STATE = { live: "good", draining: "warn", silent: "bad" };
 const SHOWN_NAMES = 3;
 
 export function partitionName({ topic, partition }) {

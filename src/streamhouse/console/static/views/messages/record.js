@@ -9,23 +9,44 @@ import { button, command, facts } from "../../lib/page.js";
 import { bytesOf, hexDump } from "./bytes.js";
 import { curlProduce, curlRead, kcatRead, produceBody } from "./commands.js";
 
-export async function showRecord(topic, record) {
+/** One of the records that are listed, and from there those beside it. */
+export function showRecords(topic, listed, record) {
+  const records = [...listed];
+  let place = records.indexOf(record);
+  const body = h("div", { class: "record" });
+  const previous = button("Previous message", () => turn(-1));
+  const next = button("Next message", () => turn(1));
+  const draw = () => {
+    replace(body, parts(topic, records[place]));
+    previous.disabled = place <= 0;
+    next.disabled = place >= records.length - 1;
+  };
+  draw();
+  const dialog = show({ title: titleOf(topic, record), body, actions: [previous, next] });
+  function turn(step) {
+    place += step;
+    draw();
+    dialog.rename(titleOf(topic, records[place]));
+    if (document.activeElement?.disabled !== false) (step > 0 ? previous : next).focus();
+  }
+}
+
+const titleOf = (topic, { partition, offset }) => `${topic} / ${partition} @ ${offset}`;
+
+function parts(topic, record) {
   const commands = h("details", {}, h("summary", {}, "Copy as a command"));
-  show({
-    title: `${topic} / ${record.partition} @ ${record.offset}`,
-    body: [
-      facts([
-        ["Time", time(record.timestamp_ms)],
-        ["Partition", record.partition],
-        ["Offset", record.offset],
-      ]),
-      content("Key", record.key, record.key_format),
-      content("Value", record.value, record.value_format),
-      headerList(record.headers),
-      commands,
-    ],
-  });
-  commands.append(...commandsOf(topic, record, await kafkaAddress()));
+  kafkaAddress().then((address) => commands.append(...commandsOf(topic, record, address)));
+  return [
+    facts([
+      ["Time", time(record.timestamp_ms)],
+      ["Partition", record.partition],
+      ["Offset", record.offset],
+    ]),
+    content("Key", record.key, record.key_format),
+    content("Value", record.value, record.value_format),
+    headerList(record.headers),
+    commands,
+  ];
 }
 
 function content(name, text, format) {

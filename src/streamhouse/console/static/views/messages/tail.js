@@ -10,8 +10,9 @@ const REFUSAL_MS = 5_000;
 
 export class Tail {
   /** onNews({records: newest first, received}), onState(text), onTrouble(problem): `start` begins. */
-  constructor(topic, { partition, key, field, equals }, { onNews, onState, onTrouble }, signal) {
-    const query = { key_format: "text", value_format: "text", partitions: partition, key, field, equals };
+  constructor(topic, { partition, key, field, equals, contains, where }, { onNews, onState, onTrouble }, signal) {
+    const filters = { key, field, equals, contains, where };
+    const query = { key_format: "text", value_format: "text", partitions: partition, ...filters };
     Object.assign(this, { topic, query, onNews, onState, onTrouble, signal });
     Object.assign(this, { waiting: [], kept: [], received: 0, positions: null, timer: 0, isRunning: false, source: null });
     signal.addEventListener("abort", () => this.stop());

@@ -40,14 +40,27 @@ export function deadLetters(pipeline, signal) {
     more.hidden = next === null;
   }
 
-  if (topic) load(null);
-  const parts = topic ? [h("div", { class: "bar" }, renew, h("a", { class: "button", href: to("topics", topic, "messages") }, "All of the topic")), list, trouble, more] : h("p", { class: "muted" }, "This pipeline has no topic for dead letters.");
+  const parts = h("div", { class: "page" });
+  let hasTopic = null;
+
+  /** The topic is made with the first letter: until then there is nothing to ask for. */
+  function showTopic(isThere) {
+    if (isThere === hasTopic) return;
+    hasTopic = isThere;
+    if (!isThere) return void replace(parts, h("p", { class: "muted" }, topic ? [h("code", {}, topic), " does not exist yet: the first record that cannot be processed makes it."] : "This pipeline has no topic for dead letters."));
+    const whole = h("a", { class: "button", href: to("topics", topic, "messages") }, "All of the topic");
+    replace(parts, h("div", { class: "bar" }, renew, whole), list, trouble, more);
+    load(null);
+  }
+
+  showTopic(pipeline.has_dead_letter_topic);
   return {
     element: h("section", { class: "page", "aria-label": "Dead letters" }, title, parts),
     /** New ones do not push away what somebody reads. */
-    update({ dead_letters: letters }) {
+    update({ dead_letters: letters, has_dead_letter_topic: isThere }) {
+      showTopic(isThere);
       replace(title, `Dead letters: ${count(letters)} in this run`);
-      if (letters !== known && !list.querySelector("[open]")) renew.click();
+      if (isThere && letters !== known && !list.querySelector("[open]")) renew.click();
       known = letters;
     },
   };

@@ -1,0 +1,42 @@
+// What the cluster's page can do: let an agent give away what it leads, and say who leads a partition.
+
+import { at, del, post, put } from "../../lib/api.js";
+import { confirm, form, notify } from "../../lib/dialog.js";
+import { h } from "../../lib/dom.js";
+import { choice, field } from "../../lib/page.js";
+
+export async function drain(agentId, led) {
+  const text = `${agentId} hands over the ${led} partitions that it leads, one by one, while clients go on, and leads nothing until it is started again.`;
+  if (!(await confirm({ title: `Drain ${agentId}?`, text, action: "Drain" }))) return;
+  await told(post(at`agents/${agentId}/drain`, undefined), `${agentId} drains`);
+}
+
+/** Who may lead: live agents that answer; the one that leads it now may be named to keep it there. */
+export async function move({ topic, partition, leader }, agents) {
+  const name = `${topic}/${partition}`;
+  const choose = choice(agents.map((agent) => [agent, agent]), agents.find((agent) => agent !== leader) ?? agents[0]);
+  const text = `${leader ?? "Nobody"} leads it now. It is handed over soon, while clients go on, and stays with the agent that you choose for as long as that is alive, whatever the ring says.`;
+  const done = await form({
+    title: `Move ${name}`,
+    body: [h("p", {}, text), field("To the agent", choose)],
+    action: "Move",
+    submit: () => put(at`topics/${topic}/partitions/${partition}/pin`, { agent_id: choose.value }),
+  });
+  if (done) notify(`${name} is to be led by ${choose.value}`);
+}
+
+export async function unpin({ topic, partition, pinned_to: pinned }) {
+  const name = `${topic}/${partition}`;
+  const text = `It is pinned to ${pinned}. From then on the ring says who leads it, and it may be handed over at once.`;
+  if (!(await confirm({ title: `Let the ring decide on ${name}?`, text, action: "Let the ring decide" }))) return;
+  await told(del(at`topics/${topic}/partitions/${partition}/pin`), `the ring decides who leads ${name}`);
+}
+
+async function told(call, done) {
+  try {
+    await call;
+    notify(done);
+  } catch (problem) {
+    notify(`${problem.message}${problem.hint ? `: ${problem.hint}` : ""}`, "bad");
+  }
+}

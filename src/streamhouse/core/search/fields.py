@@ -1,0 +1,178 @@
+"""A record's parts by name: `value.customer.id`, `key`, `headers.trace`, `offset`, `timestamp`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from streamhouse.format.rows import Record
+from streamhouse.model.errors import InvalidInput
+
+MAX_FIELDS = 20
+_ROOTS = ("key", "value", "headers", "offset", "timestamp")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+FIELD_PATTERN = rf"[^\W\d]\w*(?:\.[\w-]+|\[\d{{1,9}}\]|\[{_STRING}\])*"
+_FIELD = re.compile(FIELD_PATTERN)
+_PART = re.compile(rf"\.([\w-]+)|\[(\d+)\]|\[({_STRING})\]")
+_LIST = re.compile(rf"\s*({FIELD_PATTERN})\s*(,|$)")
+_JSON = msgspec.json.Decoder()
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+
+
+class Row:
+    """A record whose key and value are decoded once, when first asked for: None if they are not JSON."""
+
+    __slots__ = ("_decoded", "record")
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._decoded: dict[str, object] = {}
+
+    def json(self, root: str) -> object:
+        if root not in self._decoded:
+            self._decoded[root] = _decoded(_bytes(self.record, root))
+        return self._decoded[root]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """`parts` lead into JSON; of headers there is one, a name. `name` is what somebody wrote."""
+
+    name: str
+    root: str
+    parts: tuple[str, ...] = ()
+    is_json: bool = False
+    """A key or a value as a whole: what it says as JSON, instead of its text."""
+
+    def of(self, row: Row) -> object:
+        """None if there is no such thing, as if it were null."""
+        record = row.record
+        match self.root:
+            case "offset":
+                return record.offset
+            case "timestamp":
+                return record.timestamp_ms
+            case "headers":
+                return _text(header(record, self.parts[0]))
+            case root if self.parts or self.is_json:
+                found = row.json(root)
+                for part in self.parts:
+                    found = _step(found, part)
+                return found
+            case root:
+                return _text(_bytes(record, root))
+
+    def text(self, record: Record) -> str | None:
+        """As people read it: strings as they are, all else as it was written, digit by digit."""
+        match self.root:
+            case "offset":
+                return str(record.offset)
+            case "timestamp":
+                return str(record.timestamp_ms)
+            case "headers":
+                return _shown(header(record, self.parts[0]))
+            case root if not self.parts:
+                return _shown(_bytes(record, root))
+            case root:
+                return _written(_bytes(record, root), self.parts)
+
+
+def field_of(text: str, at: int = 0) -> Field:
+    """Of a text that is a name and nothing else; `at` is where it stands in what somebody wrote."""
+    found = _FIELD.match(text)
+    if found is None or found.end() != len(text):
+        raise InvalidInput(
+            f"{text[:60]!r} is not the name of a field", hint='such as value.customer.id, or value["a b"]'
+        )
+    root = re.split(r"[.\[]", text, maxsplit=1)[0]
+    parts = tuple(name or index or str(_JSON.decode(quoted)) for name, index, quoted in _PART.findall(text, len(root)))
+    if root not in _ROOTS:
+        raise InvalidInput(
+            f"character {at + 1}: there is no {root[:60]!r}",
+            hint=f"a name begins with {', '.join(_ROOTS)}; a field of JSON values is value.{root[:60]}",
+        )
+    if root == "headers" and len(parts) != 1:
+        raise InvalidInput(f"character {at + 1}: say which header", hint='headers.trace, or headers["a b"]')
+    if root in ("offset", "timestamp") and parts:
+        raise InvalidInput(f"character {at + 1}: {root} is a number and has no fields", hint=f"leave out {text[:60]}")
+    return Field(name=text, root=root, parts=parts)
+
+
+def fields_of(text: str) -> tuple[Field, ...]:
+    """Names with commas between them."""
+    text = text.rstrip()
+    fields: list[Field] = []
+    at = 0
+    while at < len(text):
+        found = _LIST.match(text, at)
+        if found is None:
+            raise InvalidInput(
+                f"character {at + 1}: {text[at : at + 40]!r} is not the name of a field",
+                hint="names with commas between them, such as value.customer.id,headers.trace",
+            )
+        fields.append(field_of(found[1], found.start(1)))
+        at = found.end()
+    if len(fields) > MAX_FIELDS:
+        raise InvalidInput(f"{len(fields)} fields are too many", hint=f"up to {MAX_FIELDS}")
+    return tuple(fields)
+
+
+def header(record: Record, name: str) -> bytes | None:
+    """The last one of that name, as consumers take it."""
+    return next((value for each, value in reversed(record.headers) if each == name), None)
+
+
+def _bytes(record: Record, root: str) -> bytes | None:
+    return record.key if root == "key" else record.value
+
+
+def _decoded(data: bytes | None) -> object:
+    try:
+        return _JSON.decode(data or b"")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(data: bytes | None) -> str | bytes | None:
+    """What is no text is bytes."""
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _shown(data: bytes | None) -> str | None:
+    text = _text(data)
+    return f"0x{text.hex()}" if isinstance(text, bytes) else text
+
+
+def _step(found: object, part: str) -> object:
+    if isinstance(found, dict):
+        return found.get(part)
+    if isinstance(found, list) and _is_index(part) and int(part) < len(found):
+        return found[int(part)]
+    return None
+
+
+def _is_index(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) < 10
+
+
+def _written(data: bytes | None, parts: tuple[str, ...]) -> str | None:
+    """JSON cut out of JSON: read as numbers, those of more digits than fit would be others."""
+    try:
+        found = bytes(_RAW.decode(data or b""))
+        for part in parts:
+            if found.startswith(b"{"):
+                found = bytes(_OBJECT.decode(found)[part])
+            elif found.startswith(b"[") and _is_index(part):
+                found = bytes(_ARRAY.decode(found)[int(part)])
+            else:
+                return None
+        return str(_JSON.decode(found)) if found.startswith(b'"') else found.decode()
+    except (ValueError, LookupError, RecursionError):
+        return None

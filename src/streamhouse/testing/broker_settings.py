@@ -1,0 +1,55 @@
+"""The settings of a broker inside a test: a node's, with defaults that suit tests, checked where they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.setting_values import did_you_mean, parse_setting
+from streamhouse.model.settings import Kind, Settings, setting_kinds
+
+PORTS = ("kafka_port", "http_port", "grpc_port", "flume_port")
+_OWN_STORES = ("metadata", "objects", *(name for name in setting_kinds() if name.startswith("s3_")))
+_WHERE = "every setting, with its default, is in docs/configuration.md and in `streamhouse config`"
+_DAY_MS = 24 * 3_600_000
+
+TEST_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        # Free ones.
+        **dict.fromkeys(PORTS, 0),
+        "wal_file_bytes": 4 * 2**20,
+        # Samples have old timestamps. They stay however long a test takes, unless it says how often retention is to
+        # look, or lets time pass.
+        "retention_interval": _DAY_MS,
+        # A test's consumer is alone, or its test waits for all of them anyway.
+        "group_initial_rebalance_delay": 0,
+        # KIP-848 members hear of a rebalance with their next heartbeat, and beat as often as the broker says.
+        "group_consumer_heartbeat_interval": 500,
+        # As in Kafka: who deletes a topic and names it again has it again.
+        "auto_create_delay": 0,
+    }
+)
+
+
+def checked_settings(given: Mapping[str, object], keywords: Collection[str]) -> dict[str, Any]:
+    """What was given, as `Settings` has it: durations may be milliseconds or texts such as "7d". `keywords`: what else
+    whoever gives them may have meant."""
+    checked = {name: _checked(name, value, keywords) for name, value in given.items()}
+    Settings(**{**TEST_DEFAULTS, **checked})  # how they must agree
+    return checked
+
+
+def _checked(name: str, value: object, keywords: Collection[str]) -> object:
+    kind = setting_kinds().get(name)
+    if kind is None:
+        meant = did_you_mean(name.replace("-", "_"), [*setting_kinds(), *keywords], "")
+        raise InvalidConfig(f"a broker has no setting {name!r}", hint=f"{meant} {_WHERE}".lstrip())
+    if name in _OWN_STORES:
+        raise InvalidConfig(
+            f"setting {name}: a broker inside a test has stores of its own",
+            hint="durable=True keeps them in a directory for a while, data_dir=… in one of yours",
+        )
+    is_milliseconds = kind is Kind.DURATION and isinstance(value, int) and not isinstance(value, bool)
+    return value if is_milliseconds else parse_setting(value, kind, f"setting {name}")

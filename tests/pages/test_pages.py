@@ -1,0 +1,31 @@
+"""Every command and program of README and docs is run, in the order of its page, on one node; see `docs/testing.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from page_parts.blocks import read_blocks
+from page_parts.listing import PAGES
+from page_parts.reading import LANGUAGES, read_page
+from page_parts.world import World, world
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[World]:
+    with world() as made:
+        yield made
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if read_blocks(page)])
+def test_what_a_page_shows_is_what_happens(page: str, machine: World) -> None:
+    read_page(machine, read_blocks(page))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_says_what_it_is(page: str) -> None:
+    unknown = [f"{block.place}: {block.language or 'no language'}" for block in read_blocks(page)]
+    assert [place for place in unknown if place.split(": ")[1] not in LANGUAGES] == []

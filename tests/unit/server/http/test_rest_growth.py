@@ -1,0 +1,54 @@
+"""How fast topics grow, from looks at where their partitions end."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from streamhouse.metadata.totals import GroupPosition
+from streamhouse.model.names import TopicPartition
+from streamhouse.server.http.rest.growth import TopicGrowth
+
+TOPIC = UUID(int=1)
+FIRST, SECOND = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
+
+
+def look(growth: TopicGrowth, at_s: int, ends: dict[TopicPartition, int], read: int | None = None) -> None:
+    positions = None if read is None else [GroupPosition(group_id="g", partition=FIRST, offset=read)]
+    growth.look(ends, positions, now_ms=1_000_000 + at_s * 1000, monotonic_ms=at_s * 1000)
+
+
+def test_a_rate_is_of_the_last_half_minute() -> None:
+    growth = TopicGrowth()
+    assert growth.written_per_s(TOPIC) is None
+    for second in range(0, 101, 5):
+        look(growth, second, {FIRST: max(0, second - 50) * 10, SECOND: 7}, read=second)
+    assert growth.written_per_s(TOPIC) == 10
+    assert growth.read_per_s(TOPIC) == 1
+    for second in range(105, 141, 5):
+        look(growth, second, {FIRST: 500, SECOND: 7}, read=100)
+    assert growth.written_per_s(TOPIC) == 0
+    assert growth.last_write_ms == {TOPIC: 1_100_000}
+
+
+def test_a_partition_that_is_new_began_with_nothing() -> None:
+    growth = TopicGrowth()
+    look(growth, 0, {FIRST: 1_000})
+    look(growth, 10, {FIRST: 1_000, SECOND: 50})
+    assert growth.written_per_s(TOPIC) == 5
+
+
+def test_what_begins_again_counts_from_there() -> None:
+    growth = TopicGrowth()
+    look(growth, 0, {FIRST: 1_000}, read=900)
+    look(growth, 10, {FIRST: 1_000}, read=5)
+    assert growth.written_per_s(TOPIC) == 0
+    assert growth.read_per_s(TOPIC) == 0
+
+
+def test_a_topic_that_is_gone_is_forgotten() -> None:
+    growth = TopicGrowth()
+    look(growth, 0, {FIRST: 0})
+    look(growth, 10, {FIRST: 5})
+    look(growth, 20, {})
+    assert growth.last_write_ms == {}
+    assert growth.written_per_s(TOPIC) == 0
