@@ -1,4 +1,4 @@
-"""A broker in memory with its HTTP port, a client of it, and a raw connection to it."""
+"""A broker in memory with its HTTP port, callers and a client of it, and a raw connection to it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from node.wait import HUNG_SECONDS
+from rest_parts.caller import RestCaller
 from streamhouse.client.planning import PlanningClient
 from streamhouse.testing import Broker
 
@@ -17,6 +18,11 @@ def broker() -> Iterator[Broker]:
     """Shared by a module's tests, which use topics of their own."""
     with Broker(http=True, default_partitions=2, group_initial_rebalance_delay=0) as broker:
         yield broker
+
+
+@pytest.fixture
+def rest(broker: Broker) -> RestCaller:
+    return RestCaller(broker.endpoint)
 
 
 @pytest.fixture

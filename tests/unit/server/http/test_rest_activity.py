@@ -26,11 +26,6 @@ def broker() -> Iterator[Broker]:
             yield broker
 
 
-@pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
 def store(rest: RestCaller, topic: str, count: int) -> None:
     rest.post(f"topics/{topic}/records", {"records": [{"value": number} for number in range(count)]})
 

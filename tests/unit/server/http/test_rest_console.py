@@ -22,11 +22,6 @@ from streamhouse.testing import Broker
 
 
 @pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
-@pytest.fixture
 def own_broker() -> Iterator[Broker]:
     """For tests that count what it does, or do to it what others would notice."""
     with Broker(http=True, default_partitions=1, group_initial_rebalance_delay=0) as broker:

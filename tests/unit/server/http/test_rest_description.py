@@ -24,11 +24,6 @@ METHODS = {"get", "post", "patch", "put", "delete"}
 
 
 @pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
-@pytest.fixture
 def document(rest: RestCaller) -> Any:
     return rest.get("/openapi.json")
 

@@ -12,14 +12,10 @@ from uuid import uuid4
 import pytest
 
 from rest_parts.caller import Answer, RestCaller
+from rest_parts.storing import store, store_numbers
 from streamhouse.server.http.rest import download, merged_search
 from streamhouse.testing import Broker
 from streamhouse.wire.http.rest.downloads import cell
-
-
-@pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
 
 
 @pytest.fixture
@@ -28,15 +24,6 @@ def topic(broker: Broker) -> str:
     name = f"topic-{uuid4().hex[:8]}"
     broker.create_topic(name, 3)
     return name
-
-
-def store(rest: RestCaller, topic: str, *records: dict[str, Any]) -> None:
-    rest.post(f"topics/{topic}/records", {"records": records})
-
-
-def store_numbers(rest: RestCaller, topic: str, count: int) -> None:
-    """At the times 0 to `count`, in turn over the partitions."""
-    store(rest, topic, *({"value": {"n": n}, "partition": n % 3, "timestamp_ms": n} for n in range(count)))
 
 
 def downloaded(rest: RestCaller, topic: str, query: str) -> Answer:

@@ -18,11 +18,6 @@ from streamhouse.testing import Broker
 
 
 @pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
-@pytest.fixture
 def topic(broker: Broker) -> str:
     """With two partitions."""
     name = f"topic-{uuid4().hex[:8]}"

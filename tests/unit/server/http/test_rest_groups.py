@@ -26,11 +26,6 @@ LONG_MS = 30_000
 
 
 @pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
-@pytest.fixture
 def topic(broker: Broker) -> str:
     name = f"topic-{uuid4().hex[:8]}"
     broker.create_topic(name, 2)

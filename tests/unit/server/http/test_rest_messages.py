@@ -13,14 +13,10 @@ import pytest
 
 from node.wait import HUNG_SECONDS
 from rest_parts.caller import API, RestCaller
+from rest_parts.storing import store, store_numbers
 from streamhouse.server.http.rest import messages
 from streamhouse.server.http.rest.search import Search
 from streamhouse.testing import Broker
-
-
-@pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
 
 
 @pytest.fixture
@@ -29,19 +25,6 @@ def topic(broker: Broker) -> str:
     name = f"topic-{uuid4().hex[:8]}"
     broker.create_topic(name, 3)
     return name
-
-
-def store(rest: RestCaller, topic: str, *records: dict[str, Any]) -> None:
-    rest.post(f"topics/{topic}/records", {"records": records})
-
-
-def store_numbers(rest: RestCaller, topic: str, count: int) -> None:
-    """At the times 0 to `count`, in turn over the partitions."""
-    store(
-        rest,
-        topic,
-        *({"value": {"n": number}, "partition": number % 3, "timestamp_ms": number} for number in range(count)),
-    )
 
 
 def search(rest: RestCaller, topic: str, query: str) -> Any:

@@ -22,11 +22,6 @@ Connect = Callable[[], socket.socket]
 
 
 @pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
-@pytest.fixture
 def topic(broker: Broker) -> str:
     """With two partitions."""
     name = f"topic-{uuid4().hex[:8]}"

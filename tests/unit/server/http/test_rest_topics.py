@@ -14,11 +14,6 @@ from streamhouse.client.cluster import Cluster
 from streamhouse.testing import Broker
 
 
-@pytest.fixture
-def rest(broker: Broker) -> RestCaller:
-    return RestCaller(broker.endpoint)
-
-
 def a_name() -> str:
     return f"topic-{uuid4().hex[:8]}"
 
