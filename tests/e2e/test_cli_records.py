@@ -118,6 +118,8 @@ def test_a_topic_that_cannot_be_found_is_told_the_one_that_is_like_it(broker: Br
         ("consume", "invioces"),
         ("consume", "invioces", "--group", "g"),
         ("topic", "describe", "invioces"),
+        ("topic", "alter", "invioces", "--partitions", "9"),
+        ("topic", "delete", "invioces", "--yes"),
     ):
         code, out, err = shell.run(*command)
         assert (code, out) == (1, "")

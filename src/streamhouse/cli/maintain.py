@@ -73,6 +73,12 @@ def _dry_run_option(help_text: str) -> Callable[[Command], Command]:
     return click.option("--dry-run", is_flag=True, help=help_text)
 
 
+def _require_place(_: click.Context, __: click.Parameter, place: str) -> str:
+    if not place.strip():
+        raise click.BadParameter("give a directory, or s3://bucket/prefix")
+    return place
+
+
 _target_size_option = click.option(
     "--target-size",
     "target_bytes",
@@ -168,7 +174,14 @@ def merge(
 
 @maintain.command(short_help="Copy a topic to Parquet, Delta or Iceberg.")
 @click.argument("topic")
-@click.option("--to", "location", required=True, metavar="PLACE", help="A directory, or s3://bucket/prefix.")
+@click.option(
+    "--to",
+    "location",
+    required=True,
+    metavar="PLACE",
+    callback=_require_place,
+    help="A directory, or s3://bucket/prefix.",
+)
 @click.option(
     "--format",
     "format_name",

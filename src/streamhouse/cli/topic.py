@@ -180,11 +180,13 @@ def alter(
             raise unknown_config(misspelt)  # a broker would say nothing: there is nothing to delete
     if not assigned and not deleted and partitions is None:
         raise click.UsageError("nothing to change; give --config NAME=VALUE, --delete-config NAME or --partitions N")
+    from streamhouse.cli.topic_lookup import find_topic
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
 
     async def work() -> TopicDescription:
         async with Cluster.connect(bootstrap) as cluster:
+            await find_topic(cluster, name)
             admin = Admin(cluster)
             if assigned or deleted:
                 await admin.alter_topic(name, set_configs=assigned, delete_configs=deleted)
@@ -219,11 +221,13 @@ def delete(name: str, yes: bool, as_json: bool, bootstrap: str) -> None:
         from streamhouse.cli.escape import escape_text
 
         click.confirm(f"Delete topic {escape_text(name)} and all of its records?", abort=True, err=True)
+    from streamhouse.cli.topic_lookup import find_topic
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
 
     async def work() -> None:
         async with Cluster.connect(bootstrap) as cluster:
+            await find_topic(cluster, name)
             await Admin(cluster).delete_topic(name)
 
     run_async(work())

@@ -216,6 +216,8 @@ def test_verify_ends_with_exit_code_one_if_there_are_violations(jobs: Jobs, caps
 def test_missing_and_wrong_arguments_are_usage_errors(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["maintain", "export", "orders"]) == 2
     assert "--to" in capsys.readouterr().err
+    assert run(["maintain", "export", "orders", "--to", ""]) == 2
+    assert "give a directory, or s3://bucket/prefix" in capsys.readouterr().err
     assert run(["maintain", "export", "orders", "--to", "/x", "--format", "csv"]) == 2
     assert run(["maintain", "compact", "--target-size", "huge"]) == 2
     assert run(["maintain", "export", "orders", "--to", "/x", "--option", "uri"]) == 2
