@@ -1,4 +1,4 @@
-"""Tables of the cluster, of storage and of pipelines have room for what they show; long names lose their middle."""
+"""Tables have room for what they show; long names lose their middle."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from rest_parts.caller import RestCaller
 
 AGENT = "streamhouse-agent-in-a-place-with-a-long-name-0.streamhouse.default.svc.cluster.local"
 TOPIC = "a-topic-of-a-team-with-a-long-name-and-a-very-long-purpose-eu-west-1"
+GROUP = "a-group-of-a-team-with-a-long-name-and-a-very-long-purpose-eu-west-1"
+CLIENT = "a-client-of-a-service-with-a-long-name-and-a-very-long-purpose-7d9f8b-x2kqp"
 TABLES = {
     "#/cluster": ("agents", "leases"),
     "#/storage": ("write-ahead logs", "WAL files"),
@@ -37,28 +39,42 @@ def test_no_cell_and_no_head_of_a_column_is_cut_off(browser: Browser, store: Sho
 
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node and a topic with long names."""
+    """A node, a topic, a group and a client with long names."""
     directory: Path = tmp_path_factory.mktemp("named")
     with Node(directory / "data", "--agent-id", AGENT) as node:
-        RestCaller(node.http).post("topics", {"name": TOPIC, "partition_count": 2}, status=201)
+        shop = Shop(node=node, rest=RestCaller(node.http), state_dir=directory)
+        shop.create_topic(TOPIC, 2)
+        shop.produce(TOPIC, [{"value": "x", "partition": 0}])
+        shop.read_with(GROUP, TOPIC, 1, CLIENT)
         yield node
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_a_long_name_is_cut_in_its_middle_and_is_there_as_a_whole(browser: Browser, named: Node, width: int) -> None:
     with viewing(browser, named.http, width=width) as viewer:
-        viewer.go("#/cluster")
-        for label, name in (("agents", AGENT), ("leases", f"{TOPIC}/1")):
-            shown = viewer.row(label, name).locator(f'.middle[title="{name}"]')
+        for place, label, name in (
+            ("#/cluster", "agents", AGENT),
+            ("#/cluster", "leases", f"{TOPIC}/1"),
+            ("#/topics", "Topics", TOPIC),
+            (f"#/topics/{TOPIC}", "Partitions", AGENT),
+            ("#/groups", "consumer groups", GROUP),
+            (f"#/topics/{TOPIC}", "Consumers", GROUP),
+            (f"#/groups/{GROUP}", "partitions", TOPIC),
+            (f"#/groups/{GROUP}", "members", CLIENT),
+        ):
+            viewer.go(place)
+            if label == "Consumers":
+                viewer.page.get_by_role("tab", name=label).click()
+            shown = viewer.row(label, name).first.locator(f'.middle[title="{name}"]')
             expect(shown).to_be_visible()
             assert ends_are_seen(viewer, label, name), f"{label} at {width}"
             expect(shown).to_have_text(name)
-        viewer.assert_fits()
+            viewer.assert_fits()
 
 
 def ends_are_seen(viewer: Viewer, label: str, name: str) -> bool:
     """Where the name is cut, it is before its end: which is within its cell."""
-    shown = viewer.row(label, name).locator(f'.middle[title="{name}"]')
+    shown = viewer.row(label, name).first.locator(f'.middle[title="{name}"]')
     return bool(
         shown.evaluate(
             """(shown) => {

@@ -27,11 +27,21 @@ from node.wait import eventually
 from rest_parts.caller import RestCaller
 from services.postgres import PostgresServer
 from services.seaweed import SeaweedServer
+from streamhouse.runtime.clock import SystemClock
+from streamhouse.spark.pipelines.registry import (
+    STATE_VARIABLE,
+    QueryState,
+    Registration,
+    Registry,
+    RunRecord,
+    state_directory,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 KEPT = REPOSITORY / "docs" / "screenshots"
 TOPICS = {ORDERS: 12, "payments": 6, "shipments": 6, "customers": 4, "clicks": 8, "revenue-per-minute": 2}
 GROUP = "billing"
+PIPELINE = "revenue"
 FOUND = urlencode({"where": "value.amount > 50 and value.paid", "columns": "value.order, value.amount, headers.source"})
 POINTS_OF_A_CHART = 4
 MOST_BYTES = 200_000
@@ -59,18 +69,39 @@ def shop(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterator[
         ending.callback(postgres_server.drop_database, dsn)
         bucket = s3_server.create_bucket()
         ending.callback(s3_server.delete_bucket, bucket)
-        cluster = ending.enter_context(Cluster(3, directory, dsn, bucket, durability="wal"))
+        state = {STATE_VARIABLE: str(directory / "state")}
+        cluster = ending.enter_context(Cluster(3, directory, dsn, bucket, durability="wal", env=state))
         agent = cluster.agents["a1"]
-        shop = Shop(node=agent, rest=RestCaller(agent.http), state_dir=directory)
+        shop = Shop(node=agent, rest=RestCaller(agent.http), state_dir=directory / "state")
         for topic, partitions in TOPICS.items():
             shop.create_topic(topic, partitions)
         cluster.wait_led()
         yield shop
 
 
+@pytest.fixture
+def pipeline(shop: Shop) -> Iterator[Registration]:
+    with Registry(state_directory({STATE_VARIABLE: str(shop.state_dir)})).register(PIPELINE) as registration:
+        yield registration
+
+
+def note_progress(pipeline: Registration, batch: int, rows_per_second: float, lag: int) -> None:
+    """As a run of it does every few seconds."""
+    now_ms = SystemClock().now_ms()
+    query = QueryState(
+        query="revenue-per-minute", guarantee="exactly-once", batch_id=batch, rows_per_second=rows_per_second,
+        batch_ms=180, lag={ORDERS: lag}, input_rows=batch * 120, output_rows=batch * 12,
+    )  # fmt: skip
+    record = RunRecord(
+        name=PIPELINE, file="revenue.yaml", master="local[2]", pid=os.getpid(), started_at_ms=now_ms - batch * 100,
+        updated_at_ms=now_ms, queries=[query],
+    )  # fmt: skip
+    pipeline.write(record)
+
+
 @contextmanager
-def busy(shop: Shop) -> Iterator[None]:
-    """Orders come in until the end of the block."""
+def busy(shop: Shop, pipeline: Registration) -> Iterator[None]:
+    """Orders come in until the end of the block, and a pipeline reads them."""
     ending = threading.Event()
 
     def send() -> None:
@@ -79,6 +110,7 @@ def busy(shop: Shop) -> Iterator[None]:
                 return
             count = 50 + 40 * (turn % 7)
             shop.produce(ORDERS, [without_time(turn * 400 + index) for index in range(count)])
+            note_progress(pipeline, turn + 1, rows_per_second=10.0 * count, lag=count // 5)
 
     sending = threading.Thread(target=send)
     sending.start()
@@ -94,11 +126,13 @@ def without_time(number: int) -> dict[str, object]:
     return {name: value for name, value in order(number).items() if name not in ("timestamp_ms", "partition")}
 
 
-def test_the_pictures_of_the_docs_can_be_taken(browser: Browser, shop: Shop, tmp_path: Path) -> None:
+def test_the_pictures_of_the_docs_can_be_taken(
+    browser: Browser, shop: Shop, pipeline: Registration, tmp_path: Path
+) -> None:
     wanted = os.environ.get("SCREENSHOTS")
     directory = REPOSITORY / wanted if wanted else tmp_path
     directory.mkdir(parents=True, exist_ok=True)
-    with busy(shop):
+    with busy(shop, pipeline):
         member = shop.read_with(GROUP, ORDERS, 200, client_id="billing-1")
         eventually(lambda: measured(shop) >= POINTS_OF_A_CHART, "lines for the charts", pause=1)
         for width, colours in LOOKS:
@@ -156,6 +190,9 @@ def take_all(viewer: Viewer, shop: Shop, directory: Path, look: str) -> None:
     expect(viewer.page.get_by_role("region", name="Opened segment")).to_be_visible()
     viewer.script("scrollTo(0, 0)")
     take("storage")
+    viewer.go("#/pipelines")
+    wait_for_chart(viewer, "/pipelines")
+    take("pipelines")
 
 
 def partition_in_segments(shop: Shop) -> int:

@@ -1,7 +1,7 @@
 // Lines over time, small. Whoever does not see them reads the same in words.
 
 import { h, replace, svg } from "./dom.js";
-import { brief, clock } from "./format.js";
+import { brief, clock, zone } from "./format.js";
 
 const USUAL_WIDTH = 600;
 const HEIGHT = 160;
@@ -97,7 +97,7 @@ function drawing(series, unit, width) {
       svg("text", { x: LEFT - 6, y: y(value) + 4, class: "axis", "text-anchor": "end" }, unit(value)),
     ]),
     svg("text", { x: LEFT, y: HEIGHT - 4, class: "axis" }, clock(from)),
-    svg("text", { x: width - 4, y: HEIGHT - 4, class: "axis", "text-anchor": "end" }, clock(to)),
+    svg("text", { x: width - 4, y: HEIGHT - 4, class: "axis", "text-anchor": "end" }, `${clock(to)} ${zone(to)}`),
     series.map((one, index) => svg("path", { d: path(one.points, x, y), class: `line line-${index % 6}` })),
   ];
 }

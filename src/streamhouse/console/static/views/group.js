@@ -6,7 +6,7 @@ import { confirm, notify } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
 import { brief, count, counted } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { button, figure, pageHead } from "../lib/page.js";
+import { button, figure, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { historyOf } from "./group/lag_history.js";
@@ -85,17 +85,17 @@ function nextToRead({ partition, committed_offset: offset }) {
 }
 
 const PARTITION_COLUMNS = [
-  { name: "topic", title: "Topic", value: (each) => h("a", { href: to("topics", each.topic, "messages", nextToRead(each)) }, each.topic), sort: (each) => each.topic },
+  { name: "topic", title: "Topic", value: (each) => h("a", { href: to("topics", each.topic, "messages", nextToRead(each)) }, middle(each.topic)), sort: (each) => each.topic },
   { name: "partition", title: "Partition", value: (each) => each.partition, sort: true, align: "right", width: "6.5rem" },
   { name: "committed", title: "Committed", value: (each) => count(each.committed_offset), sort: (each) => each.committed_offset, align: "right", narrow: false },
   { name: "end", title: "End", value: (each) => count(each.end_offset), sort: (each) => each.end_offset, align: "right", narrow: false },
   { name: "lag", title: "Lag", value: (each) => count(each.lag), sort: (each) => each.lag, align: "right", width: "6.5rem" },
-  { name: "member", title: "Read by", value: (each) => each.member_id ?? "nobody", sort: (each) => each.member_id ?? "", narrow: false },
+  { name: "member", title: "Read by", value: (each) => (each.member_id === null ? "nobody" : middle(each.member_id)), sort: (each) => each.member_id ?? "", narrow: false },
 ];
 
 const MEMBER_COLUMNS = [
-  { name: "client", title: "Client", value: (member) => member.client_id || "–", sort: (member) => member.client_id },
-  { name: "member", title: "Member", value: (member) => member.instance_id ?? member.member_id, sort: (member) => member.member_id, narrow: false },
+  { name: "client", title: "Client", value: (member) => (member.client_id ? middle(member.client_id) : "–"), sort: (member) => member.client_id },
+  { name: "member", title: "Member", value: (member) => middle(member.instance_id ?? member.member_id), sort: (member) => member.member_id, narrow: false },
   { name: "host", title: "Host", value: (member) => member.host, sort: true, narrow: false },
   { name: "assigned", title: "Assigned", value: (member) => assignmentOf(member.partitions), sort: (member) => member.partitions.length },
 ];

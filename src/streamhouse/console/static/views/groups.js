@@ -4,7 +4,7 @@ import { all } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { count, counted } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { button, pageHead } from "../lib/page.js";
+import { button, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { isSayable } from "./group/names.js";
@@ -47,8 +47,8 @@ function unknownNote(onAsk) {
 }
 
 function nameShown({ group_id: id }) {
-  if (isSayable(id)) return h("a", { href: to("groups", id) }, id);
-  return h("span", { title: "Other doors have it: this name cannot be a part of an address." }, id);
+  if (isSayable(id)) return h("a", { href: to("groups", id) }, middle(id));
+  return h("span", { title: "Other doors have it: this name cannot be a part of an address." }, middle(id));
 }
 
 function columnsFor(descriptions) {

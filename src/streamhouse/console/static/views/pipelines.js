@@ -3,7 +3,7 @@
 import { get } from "../lib/api.js";
 import { History, lineChart } from "../lib/chart.js";
 import { h, replace } from "../lib/dom.js";
-import { ago, brief, clock, count, duration, rate, time } from "../lib/format.js";
+import { ago, brief, clock, count, duration, rate, time, zone } from "../lib/format.js";
 import { every } from "../lib/live.js";
 import { claim, facts, middle, pageHead } from "../lib/page.js";
 import { keepQuery } from "../lib/route.js";
@@ -89,7 +89,7 @@ function factsOf(pipeline) {
 
 function stateTag(pipeline) {
   const tag = h("span", { class: `tag ${STATE_KINDS[pipeline.state]}` }, pipeline.state);
-  return pipeline.state === "silent" ? [claim(tag), h("span", { class: "bad" }, ` since ${clock(pipeline.updated_at_ms)}`)] : claim(tag);
+  return pipeline.state === "silent" ? [claim(tag), h("span", { class: "bad" }, ` since ${clock(pipeline.updated_at_ms)} ${zone(pipeline.updated_at_ms)}`)] : claim(tag);
 }
 const ownQueries = ({ queries }) => queries.filter((each) => each.query !== DEAD_LETTER_QUERY);
 const rowsPerSecond = (pipeline) => ownQueries(pipeline).reduce((sum, each) => sum + each.rows_per_second, 0);

@@ -4,7 +4,7 @@ import { all, get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { ago, bytes, count, duration, rate } from "../lib/format.js";
 import { later } from "../lib/live.js";
-import { button, pageHead } from "../lib/page.js";
+import { button, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { createTopic } from "./topics/create.js";
@@ -25,7 +25,7 @@ const COLUMNS = [
   {
     name: "name",
     title: "Name",
-    value: (topic) => h("a", { href: to("topics", topic.name), class: "break", title: topic.name }, topic.name),
+    value: (topic) => h("a", { href: to("topics", topic.name) }, middle(topic.name)),
     sort: (topic) => topic.name,
     width: "26%",
   },

@@ -6,7 +6,7 @@ import { problemBox } from "../../lib/dialog.js";
 import { h, replace } from "../../lib/dom.js";
 import { count, counted, duration } from "../../lib/format.js";
 import { later } from "../../lib/live.js";
-import { button } from "../../lib/page.js";
+import { button, middle } from "../../lib/page.js";
 import { to } from "../../lib/route.js";
 import { table } from "../../lib/table.js";
 
@@ -72,7 +72,7 @@ const GROUP_COLUMNS = [
   {
     name: "group",
     title: "Group",
-    value: (group) => h("a", { href: to("groups", group.group_id), title: group.group_id }, group.group_id),
+    value: (group) => h("a", { href: to("groups", group.group_id) }, middle(group.group_id)),
     sort: (group) => group.group_id,
   },
   { name: "state", title: "State", value: (group) => group.state, sort: true, narrow: false, width: "9rem" },
@@ -118,7 +118,7 @@ const partitionColumns = (topic) => [
   {
     name: "member",
     title: "Read by",
-    value: (each) => (each.member_id === null ? h("span", { class: "muted" }, "nobody") : h("span", { title: each.member_id }, each.client_id || each.member_id)),
+    value: (each) => (each.member_id === null ? h("span", { class: "muted" }, "nobody") : h("span", { title: each.member_id }, middle(each.client_id || each.member_id))),
     sort: (each) => each.client_id ?? "",
     narrow: false,
   },

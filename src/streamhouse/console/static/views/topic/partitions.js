@@ -3,6 +3,7 @@
 import { all, at } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { bytes, count, duration } from "../../lib/format.js";
+import { middle } from "../../lib/page.js";
 import { go, to } from "../../lib/route.js";
 import { table } from "../../lib/table.js";
 
@@ -84,6 +85,6 @@ function columns(topic) {
 }
 
 function leader(row) {
-  if (row.leader !== null) return [row.leader, row.pinned_to && h("span", { class: "muted" }, " pinned")];
+  if (row.leader !== null) return [middle(row.leader), row.pinned_to && h("span", { class: "muted" }, " pinned")];
   return h("span", { class: "bad" }, row.waits_for ? `waits for ${row.waits_for}` : "nobody");
 }
