@@ -53,7 +53,7 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 test: setup system-packages lint ## everything that must hold
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 4
 	@echo "not run: make test-peers (Apache Kafka's tools, by Maven), make test-long, make soak, make bench"
 
 test-peers: setup ## Apache Kafka's own tools, Connect, MirrorMaker and Streams against a node; needs Maven
