@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import chain
+from math import floor
 
 from streamhouse.core.placement.assignment import Assignment, Candidate, Pool
 from streamhouse.core.placement.ring import partition_key
@@ -85,13 +87,14 @@ def _by_id(candidate: Candidate) -> str:
 class _Topic:
     """The partitions of one topic while they are given out."""
 
-    __slots__ = ("cap", "formers", "group", "loads", "name", "owners", "pool")
+    __slots__ = ("cap", "formers", "group", "loads", "mean", "name", "owners", "pool")
 
     def __init__(self, topic: TopicOwners, pool: Pool) -> None:
         self.name = topic.name
         self.group = topic.agent_group
         self.pool = pool
         self.cap = topic_cap(len(topic.owners), len(pool.agent_ids))
+        self.mean = len(topic.owners) // len(pool.agent_ids)
         self.owners = {number: owner if owner in pool.members else "" for number, owner in topic.owners.items()}
         self.formers = topic.formers
         self.loads = dict.fromkeys(pool.agent_ids, 0)
@@ -111,6 +114,12 @@ class _Topic:
         found = self.pool.ring.first(partition_key(self.name, number), among)
         assert found is not None, "asked among nobody"
         return found
+
+    def claim(self, number: int, agent_id: str) -> int:
+        """How much it is one of its agents': 0 if that had it before, 1 if the ring names it, 2 if neither."""
+        if self.formers.get(number) == agent_id:
+            return 0
+        return 1 if self.first(number, self.pool.members) == agent_id else 2
 
 
 class _Group:
@@ -184,15 +193,22 @@ class _Deciding:
                 self._give(topic, number, topic.first(number, best))
 
     def give_to_those_who_came(self, came: Sequence[Candidate]) -> None:
-        """As much as the mean, from those that have most: first what they had before, then what the ring names them
-        for. What a topic has on its agents stays even by it."""
+        """First the mean of each topic, rounded down, then as much as the mean of all: what they had before, else what
+        the ring names them for.
+
+        Without the first, a topic of which they took nothing would stay on the others, and many such at once would be
+        over their caps when the next agent comes."""
+        for candidate in came:
+            for topic in self._topics:
+                if candidate.agent_id in topic.pool.members:
+                    self._give_the_mean_of(topic, candidate.agent_id)
         ids = {candidate.agent_id for candidate in came}
         for candidate in came:
-            group = self.groups.get(candidate.agent_group)
-            if group is None or self._loads[candidate.agent_id] >= group.mean:
+            share = self._share(candidate)
+            if self._loads[candidate.agent_id] >= share:
                 continue
             donors = _Donors(candidate.agent_id, self._topics, ids)
-            while self._loads[candidate.agent_id] < group.mean:
+            while self._loads[candidate.agent_id] < share:
                 move = donors.next(self._loads)
                 if move is None:
                     break
@@ -213,7 +229,32 @@ class _Deciding:
             self._give(*move)
             may_move -= 1
 
+    def _give_the_mean_of(self, topic: _Topic, newcomer: str) -> None:
+        """From those that have more than that. Each of them has one more, as the topic is within its cap by now."""
+        if topic.loads[newcomer] >= topic.mean:
+            return
+
+        def rank(number: int) -> tuple[int, int, int]:
+            return topic.claim(number, newcomer), -self._loads[topic.owners[number]], number
+
+        for number in sorted(topic.owners, key=rank):
+            if topic.loads[topic.owners[number]] > topic.mean:
+                self._give(topic, number, newcomer)
+                if topic.loads[newcomer] == topic.mean:
+                    break
+
     # --- choices ---
+
+    def _share(self, candidate: Candidate) -> int:
+        """What one that came is to have: the mean of its group, but no more than the mean of what it may lead."""
+        group = self.groups.get(candidate.agent_group)
+        if group is None:
+            return 0
+        by_agents: Counter[int] = Counter()
+        for topic in self._topics:
+            if candidate.agent_id in topic.pool.members:
+                by_agents[len(topic.pool.agent_ids)] += len(topic.owners)
+        return min(group.mean, floor(sum(Fraction(partitions, agents) for agents, partitions in by_agents.items())))
 
     def _best_of(self, topic: _Topic) -> list[str]:
         """Of the agents below the topic's cap those that have least of the topic, and of these those that have least;
@@ -285,11 +326,7 @@ class _Donors:
             if newcomer in topic.pool.members:
                 for number, owner in topic.owners.items():
                     if owner not in came:
-                        if topic.formers.get(number) == newcomer:
-                            rank = 0
-                        else:
-                            rank = 1 if topic.first(number, topic.pool.members) == newcomer else 2
-                        found.setdefault(owner, []).append((rank, topic, number))
+                        found.setdefault(owner, []).append((topic.claim(number, newcomer), topic, number))
         self._found = {owner: iter(sorted(partitions, key=lambda each: each[0])) for owner, partitions in found.items()}
 
     def next(self, loads: Mapping[str, int]) -> tuple[_Topic, int] | None:

@@ -65,6 +65,12 @@ class Model:
             mean = Fraction(len(owners), len(self.agents))
             assert max(Counter(owners.values()).values()) <= ceil(mean), name
 
+    def check_evenness(self) -> None:
+        for name, owners in self.owners.items():
+            loads = Counter(owners.values())
+            has = [loads[candidate.agent_id] for candidate in self.agents]
+            assert max(has) - min(has) <= 1, name
+
     def check_group(self) -> None:
         assert max(self.loads.values(), default=0) <= ceil(Fraction(5, 4) * Fraction(self.count, len(self.agents)))
 
@@ -183,6 +189,24 @@ def test_an_agent_that_goes_and_comes_again_gets_back_what_it_had() -> None:
     assert moved <= 2, "what is left of the division, and no more"
 
 
+@settings(max_examples=15, deadline=None, database=None)
+@given(st.integers(2, 6), st.integers(1, 3), st.integers(10, 50), st.integers(1, 3), st.data())
+def test_after_restarts_of_all_agents_the_next_that_comes_moves_no_more_than_before_them(
+    agents: int, each: int, topics: int, restarts: int, data: st.DataObject
+) -> None:
+    """Equal topics that the newcomer makes divisible: all their caps become smaller at once."""
+    model = cluster_of(agents, [each * (agents + 1)] * topics)
+    everybody = model.agents
+    for restarted in restarts * data.draw(st.permutations(everybody)):
+        for model.agents in ([candidate for candidate in everybody if candidate != restarted], everybody):
+            model.follow()
+            model.check_evenness()
+    model.agents = [*everybody, agent(agents)]
+    assert len(model.follow()) == each * topics
+    model.check_evenness()
+    model.check_group()
+
+
 def test_the_movement_is_that_of_the_ring_and_no_more_where_there_is_much_to_count() -> None:
     """Counted against the plain ring itself, on the same ids and topics."""
     for agents in (2, 3, 5, 9):
@@ -223,6 +247,35 @@ def test_creating_growing_and_deleting_a_topic_moves_nothing_else(
         model.check_topics()
 
 
+def test_growing_topics_may_leave_an_agent_over_its_groups_cap_until_the_next_comes() -> None:
+    """The second partition of a topic may not go where the first is, and nothing else may move."""
+    model = cluster_of(2, [1] * 100)
+    for owners in model.owners.values():
+        if owners[0] == "agent-1":
+            owners[1] = ""
+            assert model.follow() == set()
+    assert model.loads == {"agent-0": 100, "agent-1": 50}
+    assert model.loads["agent-0"] > group_cap(150, 2)
+    model.agents = [*model.agents, agent(2)]
+    assert len(model.follow()) == 50
+    assert set(model.loads.values()) == {50}
+
+
+def test_an_agent_that_comes_to_a_zone_takes_its_part_of_the_topics_that_it_may_lead_and_no_more() -> None:
+    """The agents of another zone have most of what the group has, and it can relieve them of none of that."""
+    few = [agent(0, "quiet"), agent(1, "busy"), agent(2, "busy")]
+    zones = {f"busy-{turn}": "busy" for turn in range(40)} | {f"wide-{turn}": "" for turn in range(24)}
+    owners = dict.fromkeys(zones, "")
+    for candidates, before in ((few, ()), ([*few, agent(3, "quiet")], few)):
+        asked = [
+            TopicOwners(name=name, agent_group="default", zone=zone, owners={0: owners[name]})
+            for name, zone in zones.items()
+        ]
+        changes = decide(Assignment(candidates), asked, before)
+        owners |= {name: owner for (name, _), owner in changes.items()}
+    assert Counter(owners.values()) == {"agent-0": 18, "agent-1": 20, "agent-2": 20, "agent-3": 6}
+
+
 @_examples
 @given(sizes, st.lists(st.sampled_from(["", "a", "b"]), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_every_agent_comes_to_the_same_decision(topics: list[int], zones: list[str], random: object) -> None:
@@ -258,15 +311,16 @@ def test_a_topic_of_a_zone_is_even_over_the_agents_of_that_zone(topics: list[int
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Topics and agents come and go in any order. Caps of topics always hold; that of the group holds too until topics
-    are deleted, which moves nothing and may leave an agent with more than its cap."""
+    """Topics and agents come and go in any order. Caps of topics always hold. That of the group, the bound on what
+    moves, and evenness to one partition hold too until topics are deleted or grow, which moves nothing and may leave an
+    agent with more than its cap."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model = Model()
         self.model.agents = [agent(0)]
         self.made = 0
-        self.has_deleted = False
+        self.has_resized = False
 
     @rule(partitions=st.integers(1, 20))
     def create(self, partitions: int) -> None:
@@ -280,27 +334,40 @@ class AnyHistory(RuleBasedStateMachine):
         owners = self.model.owners[data.draw(st.sampled_from(sorted(self.model.owners)))]
         owners |= dict.fromkeys(range(len(owners), len(owners) + more), "")
         assert self.model.follow() == set()
+        self.has_resized = True
 
     @precondition(lambda self: self.model.owners)
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         del self.model.owners[data.draw(st.sampled_from(sorted(self.model.owners)))]
         assert self.model.follow() == set()
-        self.has_deleted = True
+        self.has_resized = True
 
     @precondition(lambda self: len(self.model.agents) < 8)
     @rule(data=st.data())
     def join(self, data: st.DataObject) -> None:
         absent = [each for each in map(agent, range(8)) if each not in self.model.agents]
-        self.model.agents = [*self.model.agents, data.draw(st.sampled_from(absent))]
-        moved = self.model.follow()
-        if not self.has_deleted:
-            assert len(moved) <= group_cap(self.model.count, len(self.model.agents))
+        self._comes(data.draw(st.sampled_from(absent)))
 
     @precondition(lambda self: len(self.model.agents) > 1)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        gone = data.draw(st.sampled_from(self.model.agents))
+        self._goes(data.draw(st.sampled_from(self.model.agents)))
+
+    @precondition(lambda self: len(self.model.agents) > 1)
+    @rule(data=st.data())
+    def restart(self, data: st.DataObject) -> None:
+        restarted = data.draw(st.sampled_from(self.model.agents))
+        self._goes(restarted)
+        self._comes(restarted)
+
+    def _comes(self, newcomer: Candidate) -> None:
+        self.model.agents = [*self.model.agents, newcomer]
+        moved = self.model.follow()
+        if not self.has_resized:
+            assert len(moved) <= group_cap(self.model.count, len(self.model.agents))
+
+    def _goes(self, gone: Candidate) -> None:
         had = self.model.loads[gone.agent_id]
         may_move = max(had, group_cap(self.model.count, len(self.model.agents)))
         self.model.agents = [candidate for candidate in self.model.agents if candidate != gone]
@@ -309,8 +376,9 @@ class AnyHistory(RuleBasedStateMachine):
     @invariant()
     def caps_hold(self) -> None:
         self.model.check_topics()
-        if not self.has_deleted:
+        if not self.has_resized:
             self.model.check_group()
+            self.model.check_evenness()
 
 
 TestAnyHistory = AnyHistory.TestCase
