@@ -32,6 +32,8 @@ from streamhouse.wire.flume.groups import NO_COMMIT, HeartbeatRequest, JoinGroup
 CLIENT_ID = "flume"
 ASSIGNOR = "range"
 _MAX_GROUPS = 100
+_MAX_TOPICS = 32_767
+"""As many as one request can name."""
 
 
 class Memberships:
@@ -52,6 +54,9 @@ class Memberships:
     async def join(self, request: JoinGroupRequest) -> JoinGroupResponse:
         if request.session_timeout_ms <= 0 or not request.topics:
             raise InvalidInput("a member needs a session time-out and topics")
+        before = self._joined.get(request.group_id)
+        if before is not None and before.count_with(request.topics) > _MAX_TOPICS:
+            raise InvalidInput(f"a connection may join a group for {_MAX_TOPICS} topics", hint="leave the group first")
         is_first = not request.member_id
         if is_first:
             joined = await self._join_first(request)
@@ -138,7 +143,7 @@ class Memberships:
             before.end()
             await before.member.leave()
         asked_at_ms = self._clock.monotonic_ms()
-        joined = self._joined[group_id] = Joined(await self._join_as_new(request), request.topics)
+        joined = self._joined[group_id] = Joined(await self._join_as_new(request), request.topics, before)
         self._begin_session(joined, request, asked_at_ms)
         return joined
 

@@ -14,7 +14,9 @@ from streamhouse.client.groups_admin import GroupPartition
 
 
 class Joined:
-    def __init__(self, member: GroupMember, topics: tuple[str, ...]) -> None:
+    def __init__(self, member: GroupMember, topics: tuple[str, ...], earlier: Joined | None = None) -> None:
+        """`earlier`: the connection's last membership in the group, if the client has not left it."""
+        self._topics: frozenset[str] = frozenset() if earlier is None else earlier._topics
         self.subscribe(member, topics)
         self.session_ms = 0
         self.expires_at_ms = 0
@@ -29,10 +31,16 @@ class Joined:
     def subscribe(self, member: GroupMember, topics: tuple[str, ...]) -> None:
         self.member = member
         self.topics = topics
-        self._topics = frozenset(topics)
+        self._topics |= frozenset(topics)
 
     def is_about(self, topic: str) -> bool:
+        """Whether the connection has ever joined for it: what others have of it by now is not to be read by asking the
+        group for other topics."""
         return topic in self._topics
+
+    def count_with(self, topics: tuple[str, ...]) -> int:
+        """How many topics it would be about if it joined for these too."""
+        return len(self._topics.union(topics))
 
     def take(self) -> None:
         """The client is told what it has, and gives up nothing before it joins again."""

@@ -136,6 +136,37 @@ def test_other_topics_are_read_as_by_anybody(flume: RawFlume, written: str) -> N
     assert flume.fetch(more, 0, 0) == RECORD
 
 
+def test_a_member_that_joins_again_for_another_topic_cannot_read_on_in_what_others_have(
+    flume: RawFlume, other: RawFlume, written: str
+) -> None:
+    more = write(flume, written + "-more")
+    stale, lively = Member(flume, "elsewhere", written), Member(other, "elsewhere", written)
+    assert flume.join("elsewhere", [more], member_id=stale.member_id)[0] == raw.NONE
+    assert share(lively) == [[0, 1, 2]]
+    assert readable(stale) == []
+    assert flume.leave("elsewhere", stale.member_id) == raw.NONE
+    assert readable(stale) == [0, 1, 2]
+
+
+def test_nor_does_one_that_was_expelled_and_joins_anew_for_another_topic(
+    flume: RawFlume, other: RawFlume, written: str
+) -> None:
+    more = write(flume, written + "-more")
+    expelled = Member(flume, "anew", written, session_ms=300)
+    eventually(lambda: readable(expelled) == [], "the end of its session")
+    assert share(Member(other, "anew", written)) == [[0, 1, 2]]
+    anew = Member(flume, "anew", more)
+    assert readable(anew) == [0, 1, 2]
+    assert readable(expelled) == []
+
+
+def test_the_topics_of_one_membership_are_bounded(flume: RawFlume, topic: str) -> None:
+    joined = flume.join("bounded", [topic])
+    many = [f"{number:x}" for number in range(32_767)]
+    assert flume.join("bounded", many, member_id=joined[3])[0] == raw.UNKNOWN
+    assert flume.heartbeat("bounded", joined[1], joined[3]) == raw.NONE
+
+
 def test_who_leaves_is_a_stranger_again(flume: RawFlume, other: RawFlume, written: str) -> None:
     first, second = Member(flume, "leaver", written), Member(other, "leaver", written)
     share(first, second)
