@@ -6,7 +6,7 @@ what it chose. So agents that see different moments do not pull at a partition f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 from uuid import UUID
 
@@ -49,15 +49,16 @@ class Owners:
         for _ in range(_TRIES):
             assignment = self.assignment()
             topics, ids = self._free(assignment)
-            before = self._view.owner_decision.agents
+            version, before = self._view.owner_decision.version, self._view.owner_decision.agents
             if not assignment.candidates or is_settled(assignment, topics, before):
                 break
             if sum(len(topic.owners) for topic in topics) <= _QUICK:
                 changes = decide(assignment, topics, before)
             else:
                 changes = await asyncio.to_thread(decide, assignment, topics, before)
+            if version == 0:
+                changes = _owners_of(topics) | changes
             owners = {TopicPartition(ids[topic], number): owner for (topic, number), owner in changes.items()}
-            version = self._view.owner_decision.version
             if await self._store.decide_owners(version, assignment.candidates, owners):
                 self._view.note_owners(version + 1, assignment.candidates, owners)
                 break
@@ -70,7 +71,7 @@ class Owners:
         formers: dict[UUID, dict[int, str]] = {}
         for partition, placement in self._view.placements.items():
             if self._is_free(assignment, placement):
-                found.setdefault(partition.topic_id, {})[partition.partition] = placement.owner
+                found.setdefault(partition.topic_id, {})[partition.partition] = self._owner(placement)
                 if placement.former_owner:
                     formers.setdefault(partition.topic_id, {})[partition.partition] = placement.former_owner
         topics: list[TopicOwners] = []
@@ -92,6 +93,12 @@ class Owners:
             )
         return topics, ids
 
+    def _owner(self, placement: Placement) -> str:
+        """Before anything was decided, as where the ring alone placed partitions, it is whoever leads: then only those
+        move that a cap is against."""
+        is_first = self._view.owner_decision.version == 0 and not placement.owner
+        return placement.agent_id if is_first and placement.lease_left_ms > 0 else placement.owner
+
     def _is_free(self, assignment: Assignment, placement: Placement) -> bool:
         """Whether any agent of its topic could own it: not if it is pinned to one that is there, nor if the disk of one
         that is not there may hold records of it.
@@ -106,6 +113,10 @@ class Owners:
         agent = self._view.agents.get(disk)
         is_draining = agent is not None and agent.is_draining
         return is_draining and placement.agent_id == disk and placement.lease_left_ms > 0
+
+
+def _owners_of(topics: Iterable[TopicOwners]) -> dict[tuple[str, int], str]:
+    return {(topic.name, number): owner for topic in topics for number, owner in topic.owners.items() if owner}
 
 
 def candidate_of(agent: AgentRow) -> Candidate:

@@ -93,6 +93,25 @@ async def test_who_looked_before_another_decided_takes_what_that_one_decided() -
         assert await leaders(cluster) == {("orders", 0): "b", ("orders", 1): "a"}
 
 
+async def test_before_anything_was_decided_those_that_lead_are_the_owners_as_far_as_caps_allow() -> None:
+    """As after an upgrade from a version in which the ring alone placed partitions."""
+    async with a_cluster() as cluster:
+        a, b, c = [await cluster.join(name) for name in "abc"]
+        uneven = await topic(cluster, "uneven", 7)
+        even = await topic(cluster, "even", 6)
+        await a.partitions.take([TopicPartition(uneven.topic_id, number) for number in (0, 2, 4, 6)])
+        await b.partitions.take([TopicPartition(uneven.topic_id, number) for number in (1, 5)])
+        await c.partitions.take([TopicPartition(uneven.topic_id, 3)])
+        for number, agent in enumerate((b, b, c, a, c, a)):
+            await agent.partitions.take([TopicPartition(even.topic_id, number)])
+
+        (moved,) = await moved_by(cluster, a, b, c)
+        led = await leaders(cluster)
+        assert moved[0] == "uneven"
+        assert led[moved] == "c"
+        assert await owners(cluster) == led
+
+
 async def test_topics_that_come_grow_and_go_move_nothing() -> None:
     async with a_cluster() as cluster:
         agents = [await cluster.join(name) for name in "abc"]
