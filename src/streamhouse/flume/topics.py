@@ -84,7 +84,8 @@ class Partition:
         return self._range().stored_end - 1
 
     def segments(self) -> list[Path]:
-        """Their files, oldest first. A node may replace or delete some at any time."""
+        """Their files, oldest first. A node may replace or delete some at any time. The first may hold records before
+        `oldest_offset` too: these are deleted, and gone with their file."""
         keys = self._ask(lambda connection: tables.segment_keys(connection, self._row.topic_id, self.number))
         return [self._objects / key for key in keys]
 
@@ -96,7 +97,11 @@ class Partition:
     def _segment_at(self, offset: int) -> Iterator[Segment]:
         key = self._ask(lambda connection: tables.segment_key_at(connection, self._row.topic_id, self.number, offset))
         if key is None:
-            raise OffsetOutOfRange(f"no segment of {self._row.name}/{self.number} holds offset {offset}")
+            stored = self._range()
+            raise OffsetOutOfRange(
+                f"{offset} is none of the offsets of {self._row.name}/{self.number} that segments hold: these are from "
+                f"{stored.log_start_offset} on, below {stored.stored_end}"
+            )
         with Segment(self._objects / key) as segment:
             yield segment
 

@@ -43,11 +43,11 @@ def segment_keys(connection: sqlite3.Connection, topic_id: UUID, partition: int)
 
 
 def segment_key_at(connection: sqlite3.Connection, topic_id: UUID, partition: int, offset: int) -> str | None:
-    """Of the object that holds the offset."""
+    """Of the object that holds the offset; None if none does, or if what it holds there was deleted."""
     row = connection.execute(
-        """SELECT object_key FROM segments
-        WHERE topic_id = ? AND partition_id = ? AND base_offset <= ? AND end_offset > ?""",
-        (str(topic_id), partition, offset, offset),
+        """SELECT object_key FROM segments JOIN partitions USING (topic_id, partition_id)
+        WHERE topic_id = ? AND partition_id = ? AND base_offset <= ? AND end_offset > ? AND log_start_offset <= ?""",
+        (str(topic_id), partition, offset, offset, offset),
     ).fetchone()
     return None if row is None else str(row[0])
 
