@@ -10,7 +10,7 @@ from streamhouse.core.groups.consumer_target import Topics, TopicShape
 from streamhouse.flume.group import DEFAULT_SESSION_TIMEOUT_MS, Group
 from streamhouse.flume.offsets import OffsetStore
 from streamhouse.flume.topics import TopicManager
-from streamhouse.model.errors import Unavailable, Unsupported
+from streamhouse.model.errors import Unavailable
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.wire.flume.groups import NEW_MEMBER, AssignedPartition
 
@@ -94,11 +94,8 @@ class Coordinator:
         return self._offsets.fetch(group_id, topic, partition)
 
     def commit_offset(self, group_id: str, topic: str, partition: int, offset: int) -> None:
-        """Refused: only a node may write what it has open, and only its own coordinator knows who may commit."""
-        raise Unsupported(
-            f"group {group_id!r} cannot commit {offset} for {topic}/{partition} here: this is for reading",
-            hint="commit through a Flume port: streamhouse.flume.GroupConsumer",
-        )
+        """Refused, as the offset store refuses it."""
+        self._offsets.commit(group_id, topic, partition, offset)
 
     def _group(self, group_id: str) -> Group:
         self._check_running()

@@ -7,6 +7,7 @@ from typing import Self
 
 from streamhouse.metadata.sqlite.node_tables import committed_offset, committed_offsets
 from streamhouse.metadata.sqlite.reading import DatabaseReader
+from streamhouse.model.errors import Unsupported
 from streamhouse.wire.flume.groups import NO_COMMIT
 
 DATABASE = "metadata.db"
@@ -35,6 +36,13 @@ class OffsetStore:
     def fetch_all(self, group_id: str) -> dict[tuple[str, int], int]:
         """By topic and partition."""
         return self._database.read(lambda connection: committed_offsets(connection, group_id))
+
+    def commit(self, group_id: str, topic: str, partition: int, offset: int) -> None:
+        """Refused: only a node may write what it has open, and only its own coordinator knows who may commit."""
+        raise Unsupported(
+            f"group {group_id!r} cannot commit {offset} for {topic}/{partition} here: this is for reading",
+            hint="commit through a Flume port: streamhouse.flume.GroupConsumer",
+        )
 
     def close(self) -> None:
         """Nothing is open between two questions."""

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streamhouse.flume import (
     GroupConsumer,
@@ -20,7 +22,7 @@ from streamhouse.flume import (
     TopicManager,
     read_log,
 )
-from streamhouse.model.errors import CorruptData, MetadataUnavailable, NotFound, OffsetOutOfRange
+from streamhouse.model.errors import CorruptData, MetadataUnavailable, NotFound, OffsetOutOfRange, Unsupported
 from streamhouse.testing import Broker
 
 
@@ -132,6 +134,19 @@ def test_the_documents_topic_manager_as_far_as_it_reads(broker: Broker, tmp_path
     manager.close()
 
 
+def test_deleted_records_are_not_read_although_their_segment_is_there(broker: Broker, tmp_path: Path) -> None:
+    fill(broker)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for done in admin.delete_records([TopicPartition("orders", 0, 50)]).values():
+        done.result()
+    topic = TopicManager(tmp_path).get("orders")
+    assert topic is not None
+    assert topic.partition(0).oldest_offset == 50
+    assert topic.read(0, 50) == Record(offset=50, payload=b"50")
+    with pytest.raises(OffsetOutOfRange, match="from 50 on, below 100"):
+        topic.read(0, 49)
+
+
 def test_the_documents_offset_store_as_far_as_it_reads(broker: Broker, tmp_path: Path) -> None:
     fill(broker)
     offset_store = OffsetStore(tmp_path)
@@ -142,6 +157,9 @@ def test_the_documents_offset_store_as_far_as_it_reads(broker: Broker, tmp_path:
     with GroupConsumer(broker.flume_address, "analytics", ["orders"]) as consumer:
         consumer.seek("orders", 0, 51)
         consumer.commit()
+    assert offset_store.fetch("analytics", "orders", 0) == 51
+    with pytest.raises(Unsupported, match="GroupConsumer"):
+        offset_store.commit("analytics", "orders", 0, 42)
     assert offset_store.fetch("analytics", "orders", 0) == 51
     offset_store.close()
 
