@@ -250,6 +250,23 @@ async def test_what_is_pinned_counts_for_nobody_and_without_the_pin_has_an_owner
         assert Counter((await leaders(cluster)).values()) == {"a": 4, "b": 4}
 
 
+async def test_to_pin_a_partition_may_move_one_more_of_its_topic_and_nothing_of_others() -> None:
+    async with a_cluster() as cluster:
+        agents = [await cluster.join(name) for name in "abc"]
+        orders = await topic(cluster, "orders", 7)
+        await topic(cluster, "clicks", 7)
+        await cluster.settle(2)
+        led = {number: leader for (name, number), leader in (await leaders(cluster)).items() if name == "orders"}
+        (most, _), (pinned_to, _), (loser, _) = Counter(led.values()).most_common()
+        number = next(number for number, leader in led.items() if leader == loser)
+
+        await cluster.store.pin_partition(TopicPartition(orders.topic_id, number), pinned_to)
+        moved = await moved_by(cluster, *agents)
+        (other,) = moved - {("orders", number)}
+        assert other in {("orders", number) for number, leader in led.items() if leader == most}
+        assert (await leaders(cluster))[other] == loser
+
+
 async def test_groups_are_counted_each_on_its_own_and_zones_within_them() -> None:
     async with a_cluster() as cluster:
         await cluster.join("a", zone="x")
