@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+import socket
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TypeVar
@@ -17,6 +20,7 @@ from streamhouse.runtime.pause import pause_ms
 from streamhouse.runtime.retry import backoff_ms
 from streamhouse.wire.http.error_statuses import RETRIABLE, error_of
 from streamhouse.wire.http.planning import ErrorAnswer
+from streamhouse.wire.http.rest.cluster import NodeHealth
 from streamhouse.wire.http.rest.problems import Problem, error_of_problem
 
 _log = logging.getLogger(__name__)
@@ -24,8 +28,11 @@ _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 _CONNECT_TIMEOUT_S = 5.0
-_FIRST_ANSWER_S = 20.0
-"""A node that takes connections and does not answer may be a busy one, so it has longer than one that is not there."""
+_FIRST_ANSWER_S = 10.0
+"""What all endpoints together have until one answers, where they take connections: longer than what is not there."""
+_LEAST_TURN_S = 4.0
+"""What each of them has of it, however many they are."""
+_LIVE_PATH = "/health/live"
 _TELL_AFTER_MS = 5_000
 _FIRST_WAIT_MS = 50
 _LONGEST_WAIT_MS = 2_000
@@ -65,7 +72,8 @@ class HttpEndpoints:
     ) -> None:
         """`retry_seconds`: for how long a call that fails is begun again, 0 for never; default: the time-out of one.
         `reach_seconds`: the same while no endpoint has ever answered, if that is less. An address that is wrong is
-        found soon then, and a node that is started anew still waited for."""
+        found soon then, and a node that is started anew still waited for. Endpoints that take connections and say
+        nothing have ten seconds together, unless one is busy and says that it is alive."""
         self._endpoints = [_parse(part.strip()) for part in endpoints.split(",")]
         self._current = 0
         self._timeout_s = timeout_seconds
@@ -82,19 +90,27 @@ class HttpEndpoints:
         for tries, wait_ms in enumerate(backoff_ms(_FIRST_WAIT_MS, _LONGEST_WAIT_MS), start=1):
             endpoint = self._endpoints[self._current]
             was_kept = self._connection is not None
+            # Half of a turn is for what is asked, the other half for whether anybody is there.
+            limit_s = None if self._is_reached else self._turn_s(begun_ms, tries) / 2
             try:
-                return self._try(endpoint, method, path, body)
+                return self._try(endpoint, method, path, body, limit_s)
             except _Refused as refused:
                 problem = refused.problem
             except (OSError, HTTPException) as broken:
+                is_silent = self._connection is not None and isinstance(broken, TimeoutError)
                 self.close()
                 if was_kept and not isinstance(broken, TimeoutError):
                     continue  # the node had closed it, as it does with idle ones
+                if limit_s is not None and is_silent and self._is_alive(endpoint, limit_s):
+                    _log.warning("%s is there and busy; waiting for its answer", endpoint)
+                    continue
                 problem = Unavailable(f"{endpoint} does not answer: {str(broken) or type(broken).__name__}")
             self._next()
+            if not self._is_reached and tries < len(self._endpoints):
+                continue  # to one that was not asked yet
             waited_ms = self._clock.monotonic_ms() - begun_ms
             patience_ms = 1000 * (self._retry_s if self._is_reached else self._reach_s)
-            if waited_ms + wait_ms >= patience_ms and (self._is_reached or tries >= len(self._endpoints)):
+            if waited_ms + wait_ms >= patience_ms:
                 raise Unavailable(problem.message, hint=problem.hint or "is it a StreamHouse node's HTTP port?")
             if waited_ms >= _TELL_AFTER_MS and not is_told:
                 _log.warning("%s; asking again for another %d s", problem, (patience_ms - waited_ms) / 1000)
@@ -110,7 +126,8 @@ class HttpEndpoints:
         try:
             response = self._begin(endpoint, method, path, body)
             if response.status >= 300:
-                raise _problem(endpoint, response.status, response.read())
+                content = response.read()
+                raise _told_by_node(content) or _not_of_a_node(endpoint, response.status, content)
             while line := response.readline(_LONGEST_LINE_BYTES):
                 yield line
         except (OSError, HTTPException) as broken:
@@ -128,40 +145,89 @@ class HttpEndpoints:
             self.close()
             self._current = (self._current + 1) % len(self._endpoints)
 
-    def _try(self, endpoint: _Endpoint, method: str, path: str, body: bytes | None) -> bytes:
-        response = self._begin(endpoint, method, path, body)
-        content = response.read()
-        if response.status < 300:
+    def _turn_s(self, begun_ms: int, tries: int) -> float:
+        """Of an endpoint while none has answered: its share of the time that those not asked yet have."""
+        whole_s = min(self._timeout_s, max(self._reach_s, _FIRST_ANSWER_S))
+        left_s = whole_s - (self._clock.monotonic_ms() - begun_ms) / 1000
+        not_asked = max(1, len(self._endpoints) - tries + 1)
+        return max(left_s / not_asked, min(_LEAST_TURN_S, whole_s))
+
+    def _try(self, endpoint: _Endpoint, method: str, path: str, body: bytes | None, limit_s: float | None) -> bytes:
+        status, content = self._exchange(endpoint, method, path, body, limit_s)
+        told = None if status < 300 else _told_by_node(content)
+        # Anybody can answer 503, such as a proxy before a node that is not there.
+        self._is_reached = self._is_reached or status < 300 or told is not None
+        if status < 300:
             return content
-        problem = _problem(endpoint, response.status, content)
-        if response.status in RETRIABLE:
+        problem = told or _not_of_a_node(endpoint, status, content)
+        if status in RETRIABLE:
             raise _Refused(problem)
         raise problem
 
+    def _is_alive(self, endpoint: _Endpoint, limit_s: float) -> bool:
+        """A node that is busy, or waits for its database, says at once that it lives: it counts as reached then."""
+        try:
+            _, content = self._exchange(endpoint, "GET", _LIVE_PATH, None, limit_s)
+            msgspec.json.decode(content, type=NodeHealth)
+        except (OSError, HTTPException, msgspec.DecodeError, UnicodeDecodeError):
+            self.close()
+            return False
+        self._is_reached = True
+        return True
+
+    def _exchange(
+        self, endpoint: _Endpoint, method: str, path: str, body: bytes | None, limit_s: float | None
+    ) -> tuple[int, bytes]:
+        """Status and body; within the limit, if there is one, and else with the time-out for each piece that comes."""
+        if limit_s is None:
+            response = self._begin(endpoint, method, path, body)
+            return response.status, response.read()
+        with _hanging_up_after(limit_s, self._connected(endpoint, limit_s)):
+            response = self._begin(endpoint, method, path, body)
+            return response.status, response.read()
+
     def _begin(self, endpoint: _Endpoint, method: str, path: str, body: bytes | None) -> HTTPResponse:
-        connection = self._connected(endpoint)
+        self._connected(endpoint, self._timeout_s).settimeout(self._timeout_s)
+        assert self._connection is not None
         headers = {} if body is None else {"Content-Type": "application/json"}
-        connection.request(method, endpoint.path + path, body, headers)
-        response = connection.getresponse()
-        self._note_answer(connection)
-        return response
+        self._connection.request(method, endpoint.path + path, body, headers)
+        return self._connection.getresponse()
 
-    def _connected(self, endpoint: _Endpoint) -> HTTPConnection:
-        if self._connection is None:
+    def _connected(self, endpoint: _Endpoint, limit_s: float) -> socket.socket:
+        if self._connection is None or self._connection.sock is None:
             kind = HTTPSConnection if endpoint.is_secure else HTTPConnection
-            connection = kind(endpoint.host, endpoint.port, timeout=min(self._timeout_s, _CONNECT_TIMEOUT_S))
+            timeout_s = min(self._timeout_s, limit_s, _CONNECT_TIMEOUT_S)
+            connection = kind(endpoint.host, endpoint.port, timeout=timeout_s)
             connection.connect()
-            assert connection.sock is not None
-            first_answer_s = min(self._timeout_s, max(self._reach_s, _FIRST_ANSWER_S))
-            connection.sock.settimeout(self._timeout_s if self._is_reached else first_answer_s)
             self._connection = connection
-        return self._connection
+        assert self._connection.sock is not None
+        connected: socket.socket = self._connection.sock
+        return connected
 
-    def _note_answer(self, connection: HTTPConnection) -> None:
-        if not self._is_reached:
-            self._is_reached = True
-            if connection.sock is not None:
-                connection.sock.settimeout(self._timeout_s)
+
+@contextmanager
+def _hanging_up_after(limit_s: float, connected: socket.socket) -> Iterator[None]:
+    """TimeoutError when it takes longer than that. A socket's own time-out begins anew with each byte that comes."""
+    is_late = threading.Event()
+
+    def hang_up() -> None:
+        is_late.set()
+        with suppress(OSError):
+            # Of TCP, not of TLS: that one's state is the other thread's.
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+    timer = threading.Timer(limit_s, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, HTTPException):
+        if not is_late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if is_late.is_set():
+        raise TimeoutError("timed out")
 
 
 def decode_answer(answer: bytes, kind: type[Answer]) -> Answer:
@@ -173,12 +239,17 @@ def decode_answer(answer: bytes, kind: type[Answer]) -> Answer:
         ) from None
 
 
-def _problem(endpoint: _Endpoint, status: int, content: bytes) -> StreamHouseError:
+def _told_by_node(content: bytes) -> StreamHouseError | None:
+    """Why it refuses; None if whoever answered is no node."""
     for read in (_planning_error, _rest_error):
         try:
             return read(content)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
+    return None
+
+
+def _not_of_a_node(endpoint: _Endpoint, status: int, content: bytes) -> StreamHouseError:
     shown = content[:_SHOWN_BODY].decode("utf-8", "replace").strip()
     return StreamHouseError(f"{endpoint} answered {status}: {shown}", hint="is it a StreamHouse node's HTTP port?")
 
