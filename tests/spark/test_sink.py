@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -271,48 +269,3 @@ def test_a_stream_into_a_missing_topic_ends_before_any_task_runs(
         writing.trigger(availableNow=True).start().awaitTermination(HUNG_SECONDS)
 
     assert not list(started.iterdir())
-
-
-class HangingUp:
-    """What takes connections and closes them without an answer. It counts them: a test cannot go by the time that a
-    loaded machine takes."""
-
-    def __init__(self) -> None:
-        self.connections = 0
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.endpoint = f"http://127.0.0.1:{self._server.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._server.close()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                self._server.accept()[0].close()
-            except OSError:
-                return
-            self.connections += 1
-
-
-@pytest.mark.parametrize("way", ["read", "write"])
-def test_a_node_that_does_not_answer_is_told_long_before_the_patience_with_one_that_did(
-    spark: SparkSession, way: str
-) -> None:
-    from pyspark.errors import AnalysisException
-
-    nobody = HangingUp()
-    reader = spark.read.format("streamhouse").options(endpoint=nobody.endpoint, subscribe="orders")
-    frame = spark.range(1).selectExpr("'x' AS value").write.format("streamhouse").mode("append")
-    begin = {"read": lambda: reader.load().collect(), "write": frame.options(endpoint=nobody.endpoint, topic="t").save}
-    try:
-        with pytest.raises(AnalysisException, match="does not answer"):
-            begin[way]()
-    finally:
-        nobody.close()
-
-    # Tries come every two seconds in the end: those of five seconds, and not those of a minute.
-    assert nobody.connections < 15

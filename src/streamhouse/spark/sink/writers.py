@@ -12,9 +12,10 @@ from pyspark.sql.types import StructType
 from streamhouse.client.planning import PlanningClient
 from streamhouse.model.errors import InvalidConfig, StreamHouseError
 from streamhouse.runtime.entropy import new_uuid
-from streamhouse.spark.connections import first_client, planning_client
+from streamhouse.spark.connections import first_client
 from streamhouse.spark.sink.commit import StagedMessage, abandon, adopt
 from streamhouse.spark.sink.options import SinkOptions
+from streamhouse.spark.sink.reached import client_of_stream
 from streamhouse.spark.sink.rows import RowColumns
 from streamhouse.spark.sink.task import missing_topic, stage_rows
 
@@ -43,8 +44,8 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
     if parsed.batch_id is not None:
         raise InvalidConfig("a stream's batches have ids already", hint="leave out the option 'batchId'")
     columns = RowColumns.of(schema, has_topic=bool(parsed.topic))
-    # Spark comes here for every micro-batch: a node that is started anew meanwhile is waited for.
-    _check_topic(parsed, planning_client(parsed.connection.endpoint))
+    with client_of_stream(parsed.connection.endpoint, options) as client:
+        _check_topic(parsed, client)
     return StreamWriter(parsed, columns)
 
 
