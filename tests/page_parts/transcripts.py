@@ -15,6 +15,8 @@ _SERVER = re.compile(
 )
 _PORT = re.compile(r"--(?:kafka-)?port[ =](\d+)")
 _DEFAULT_PORT = 9092
+_PROBLEM = re.compile(r'"status": ?[45]\d\d\b')
+"""In a problem document, which is how the HTTP port refuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +42,9 @@ class Command:
 
     @property
     def is_to_fail(self) -> bool:
-        """The page shows an error as the last that it prints."""
-        return bool(self.shown) and self.shown[-1].startswith("error: ")
+        """The page shows an error as the last that it prints, or the HTTP port's refusal."""
+        is_refused = self.text.startswith("curl ") and _PROBLEM.search("\n".join(self.shown)) is not None
+        return is_refused or (bool(self.shown) and self.shown[-1].startswith("error: "))
 
 
 def commands_of(block: Block) -> list[Command]:

@@ -85,6 +85,7 @@ class World:
             **inherited,
             "PATH": f"{self.directory / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self._root),
+            "CURL_HOME": str(self._root),
             "PAGES_SPARK": str(self._root / "spark"),
             **(self._services or {}),
         }
@@ -156,6 +157,8 @@ class World:
     def _make_checkout(self) -> None:
         """What a reader has after `make setup`, without what pages do not touch."""
         self.directory.mkdir()
+        # A reader sees a refusal in the answer; by itself curl ends with 0 all the same.
+        (self._root / ".curlrc").write_text("fail-with-body\n")
         shutil.copytree(REPOSITORY / "examples", self.directory / "examples")
         prefix, binaries = Path(sys.prefix), self.directory / ".venv" / "bin"
         binaries.mkdir(parents=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from page_parts.blocks import read_blocks
+from page_parts.blocks import blocks_of, read_blocks
 from page_parts.listing import PAGES
 from page_parts.reading import LANGUAGES, read_page
-from page_parts.world import World, world
+from page_parts.world import PageFailed, World, world
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -23,6 +23,15 @@ def machine() -> Iterator[World]:
 @pytest.mark.parametrize("page", [page for page in PAGES if read_blocks(page)])
 def test_what_a_page_shows_is_what_happens(page: str, machine: World) -> None:
     read_page(machine, read_blocks(page))
+
+
+def test_what_the_http_port_refuses_is_seen_though_nothing_is_shown_of_it(machine: World) -> None:
+    asked = "curl -s http://127.0.0.1:8080/api/v1/topics/not-there"
+    for command in (asked, f"{asked} | cat", f"{asked} -o refused.json"):
+        with pytest.raises(PageFailed, match=r"page\.md:2: ended with 22"):
+            read_page(machine, blocks_of("page.md", f"```console\n$ {command}\n```\n"))
+    shown = '{…"status":404,…"code":"not-found"…}'
+    read_page(machine, blocks_of("page.md", f"```console\n$ {asked}\n{shown}\n```\n"))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -74,6 +74,13 @@ def test_a_terminal_is_commands_and_what_they_print() -> None:
     assert [command.is_to_fail for command in commands_of(blocks()[0])] == [False, True, False]
 
 
+def test_a_refusal_of_the_http_port_that_a_page_shows_is_to_come() -> None:
+    refused = 'console\n$ curl -s localhost:8080/a | jq\n{\n  "status": 404,\n  "code": "not-found"\n}\n'
+    shown = 'console\n$ curl -s localhost:8080/b\n{"status":"ok"}\n$ echo \'"status":404\'\n"status":404\n'
+    first, second = blocks_of("page.md", f"```{refused}```\n```{shown}```\n")
+    assert [command.is_to_fail for command in (*commands_of(first), *commands_of(second))] == [True, False, False]
+
+
 def test_a_script_is_commands_each_as_long_as_the_shell_takes_it() -> None:
     first, second = commands_of(blocks()[1])
     assert (first.place, first.text) == ("page.md:20", "curl -d '{\n  \"a\": 1\n}' localhost")
