@@ -18,12 +18,19 @@ async def empty(node: Node, metadata: MetadataStore, objects: ObjectStore) -> No
     """Topics, groups and configs go. Members that are still there find that they are unknown, and join a new group."""
     await node.engine.leadership.renew()  # they may have been made to run out
     await node.broker.groups.outlast(0)
+    await _end_members_over_http(node)
     await _delete_topics(node)
     await _delete_groups(node)
     await _delete_configs(node)
     while keys := await metadata.list_garbage(0, _GARBAGE_AT_ONCE):
         await objects.delete(keys)
         await metadata.forget_garbage(keys)
+
+
+async def _end_members_over_http(node: Node) -> None:
+    """The node keeps them for callers that are between two requests, and would join again for whom nobody is left."""
+    if node.doors.http is not None and node.doors.http._rest is not None:
+        await node.doors.http._rest._admin._sessions.end_all()
 
 
 async def _delete_topics(node: Node) -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -77,6 +84,39 @@ def test_clients_may_be_connected_and_go_on(streamhouse_broker: Broker, protocol
 
     assert eventually(polled, "the next record comes") == b"after"
     consumer.close()
+
+
+def test_members_that_the_node_keeps_over_http_are_gone_also_one_whose_poll_waits() -> None:
+    with Broker(http=True) as broker:
+        groups = f"{broker.endpoint}/api/v1/groups"
+        broker.create_topic("orders")
+        members = [_post(f"{groups}/billing/members", topics=["orders"]) for _ in range(2)]
+        secret = {"Streamhouse-Member-Secret": members[0]["member_secret"]}
+        polled = f"{groups}/billing/members/{members[0]['member_id']}/poll"
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(_post, polled, secret, max_wait_ms=30_000)
+            kept = broker.node.doors.http._rest._admin._sessions  # type: ignore[union-attr]
+            eventually(lambda: any(session.calls for session in kept._sessions.values()), "the poll has come")
+
+            broker.reset()
+
+            with pytest.raises(HTTPError, match="404"):
+                waiting.result()
+        for member in members:
+            with pytest.raises(HTTPError, match="404"):
+                _post(f"{groups}/billing/members/{member['member_id']}/poll", secret)
+        broker.create_topic("orders", partitions=2)
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "billing"})
+        consumer.subscribe(["orders"])
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment(), "it has partitions")
+        assert len(consumer.assignment()) == 2
+        consumer.close()
+
+
+def _post(url: str, headers: Mapping[str, str] = MappingProxyType({}), **body: object) -> Any:
+    asked = Request(url, json.dumps(body).encode(), {**headers, "Content-Type": "application/json"})
+    with urlopen(asked) as answer:
+        return json.load(answer)
 
 
 def test_faults_have_ended_and_the_clock_is_right(streamhouse_broker: Broker) -> None:

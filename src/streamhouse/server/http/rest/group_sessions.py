@@ -106,6 +106,10 @@ class GroupSessions:
 
     async def close(self) -> None:
         await self._tasks.cancel()
+        await self.end_all()
+
+    async def end_all(self) -> None:
+        """Every member leaves its group; others may come."""
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(self._end(session) for session in sessions))
 
