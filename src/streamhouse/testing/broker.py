@@ -128,6 +128,8 @@ class Broker:
         return Faults(self._loop, self._objects, self._kafka_faults, self._clock, self.node)
 
     def start(self) -> None:
+        if self._node is not None:
+            raise RuntimeError("the broker runs already; `with Broker()` has started it, and restart() starts it anew")
         if self._thread is None:
             self._loop = uvloop.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="streamhouse-broker", daemon=True)

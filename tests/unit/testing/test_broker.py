@@ -134,6 +134,20 @@ def test_a_temporary_directory_goes_with_its_broker() -> None:
     assert not directory.exists()
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_broker_that_runs_is_not_started_again_and_goes_on(durable: bool) -> None:
+    with Broker(durable=durable) as broker:
+        broker.create_topic("orders")
+        produce(broker, b"a")
+        with pytest.raises(RuntimeError, match="runs already"):
+            broker.start()
+        produce(broker, b"b")
+        assert values(broker) == [b"a", b"b"]
+        broker.kill()
+        broker.start()
+        broker.reset()
+
+
 def test_stopping_killing_and_closing_twice_does_nothing_more() -> None:
     broker = Broker()
     broker.start()
