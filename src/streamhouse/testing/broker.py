@@ -116,6 +116,11 @@ class Broker:
             raise RuntimeError("the broker has no Flume port; start it with flume=True")
         return self.node.doors.flume.address
 
+    def now_ms(self) -> int:
+        """The time that it is for the broker, which `pass_time` and `jump_clock` have moved: for records that a test or
+        its service stamps."""
+        return self._clock.now_ms()
+
     @property
     def node(self) -> Node:
         """The node itself, for white-box tests; its objects belong to the broker's own event loop."""

@@ -133,9 +133,12 @@ class Faults:
         self._clock.jump(duration_ms)
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time pass at once. Afterwards what retention deletes in such a time is gone, samples with old timestamps
-        too; the sessions of group members have ended, unless they are longer: their clients could not beat, and join
-        again. The broker keeps its leases, and goes on."""
+        """Let time pass at once. Afterwards what retention deletes in such a time is gone; the sessions of group
+        members have ended, unless they are longer: their clients could not beat, and join again. The broker keeps its
+        leases, and goes on.
+
+        Clients go on by the system's clock, so what they write from now on looks so much older than `Broker.now_ms`;
+        the broker stamps it where the topic has message.timestamp.type=LogAppendTime."""
         asyncio.run_coroutine_threadsafe(let_time_pass(self._node, self._clock, duration_ms), self._loop).result()
 
     def _on_loop(self, action: Callable[[], None]) -> None:

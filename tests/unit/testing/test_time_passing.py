@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -23,7 +25,7 @@ def start_of(broker: Broker, topic: str = "orders") -> int:
 def produce(broker: Broker, value: bytes, topic: str = "orders") -> None:
     """With the time that it is by now."""
     producer = Producer({"bootstrap.servers": broker.bootstrap})
-    producer.produce(topic, value, timestamp=broker._clock.now_ms())
+    producer.produce(topic, value, timestamp=broker.now_ms())
     assert producer.flush(30) == 0
 
 
@@ -83,6 +85,37 @@ def test_samples_with_old_timestamps_stay_while_no_time_passes(streamhouse_broke
     streamhouse_broker.faults.jump_clock(MINUTE_MS)
 
     assert start_of(streamhouse_broker) == 0
+
+
+def test_samples_go_with_their_segment_however_little_time_passes_then(streamhouse_broker: Broker) -> None:
+    for topic, retention in (("long", 7 * DAY_MS), ("short", 500)):
+        streamhouse_broker.create_topic(topic, config={"retention.ms": str(retention)})
+        streamhouse_broker.produce(topic, "sample", timestamp=1_500_000_000_000)
+
+    streamhouse_broker.faults.pass_time(1000)
+    assert (start_of(streamhouse_broker, "long"), start_of(streamhouse_broker, "short")) == (0, 1)
+    streamhouse_broker.faults.pass_time(MINUTE_MS)
+    assert start_of(streamhouse_broker, "long") == 1
+
+    streamhouse_broker.produce("long", "sample", timestamp=1_500_000_000_000)
+    streamhouse_broker.flush()
+    streamhouse_broker.faults.pass_time(0)
+    assert start_of(streamhouse_broker, "long") == 2
+
+
+def test_the_time_of_the_broker_is_told_and_clients_stay_behind_it(streamhouse_broker: Broker) -> None:
+    streamhouse_broker.faults.pass_time(2 * HOUR_MS)
+    assert abs(streamhouse_broker.now_ms() - time.time() * 1000 - 2 * HOUR_MS) < MINUTE_MS
+    stamped_by_broker = {"message.timestamp.type": "LogAppendTime"}
+    producer = Producer({"bootstrap.servers": streamhouse_broker.bootstrap})
+    for topic, config in (("theirs", {}), ("ours", stamped_by_broker)):
+        streamhouse_broker.create_topic(topic, config={"retention.ms": str(HOUR_MS), **config})
+        producer.produce(topic, b"new")
+    assert producer.flush(30) == 0
+
+    streamhouse_broker.faults.pass_time(10 * MINUTE_MS)
+
+    assert (start_of(streamhouse_broker, "theirs"), start_of(streamhouse_broker, "ours")) == (1, 0)
 
 
 @pytest.mark.parametrize("durability", ["wal", "object"])
