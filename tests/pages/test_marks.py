@@ -1,4 +1,4 @@
-"""What of the pages is not run, all of it with its reason: nobody adds to it without this list."""
+"""What of the pages is not run, with its reason, and what is run unseen: nobody adds to it without these lists."""
 
 from __future__ import annotations
 
@@ -41,10 +41,68 @@ NOT_RUN = {
     "examples/README.md": ["installs from the network; the tests have it installed"],
 }
 
+_CLUSTER = [
+    "export STREAMHOUSE_METADATA=postgresql://user@host/db STREAMHOUSE_OBJECTS=s3://bucket/prefix",
+    "export STREAMHOUSE_LEASE_TTL=3s STREAMHOUSE_LEASE_RENEWAL=1s STREAMHOUSE_HEARTBEAT=1s"
+    " STREAMHOUSE_LIVENESS=4s STREAMHOUSE_REBALANCE=1s",
+    "streamhouse agent --agent-id a1 --data-dir ./a1",
+    "streamhouse agent --agent-id a2 --data-dir ./a2"
+    " --kafka-port 9192 --http-port 8180 --grpc-port 50151 --flume-port 9194",
+    "unset STREAMHOUSE_METADATA STREAMHOUSE_OBJECTS",
+]
+_KILL = "kill -9 '%?id a2'"
+_UPLOAD = "streamhouse serve"
+"""Of a node that runs: it is started again, and what it has is in segments, as after a minute."""
+RUN_FIRST = {
+    "docs/cli.md": [
+        [
+            *_CLUSTER,
+            "for each in 0 1 2; do seq 100 | streamhouse produce orders --partition $each; done",
+            "streamhouse partition move orders 0 --to a1",
+        ],
+        [
+            "streamhouse topic alter orders --config streamhouse.durability=wal",
+            "streamhouse partition move orders 0 --to a2",
+            "streamhouse produce orders --partition 0 --message one",
+            _KILL,
+        ],
+        [_UPLOAD],
+    ],
+    "docs/cluster.md": [
+        [
+            *_CLUSTER,
+            "streamhouse topic create events --partitions 4 --config streamhouse.durability=wal",
+            "streamhouse partition move events 3 --to a2",
+            "streamhouse produce events --partition 3 --message one",
+            _KILL,
+        ]
+    ],
+    "docs/maintenance.md": [[_UPLOAD]],
+    "docs/operations.md": [
+        [
+            "streamhouse agent --agent-id a1 --data-dir ./a1"
+            " --metadata postgresql://user@host/db --objects s3://bucket/prefix"
+        ]
+    ],
+}
+"""Clusters and what is killed in them, and what takes time. What a reader of one node needs, the page makes."""
+
 
 def test_what_is_not_run_is_known() -> None:
     marked = {page: [block.not_run for block in read_blocks(page) if block.not_run is not None] for page in PAGES}
     assert {page: reasons for page, reasons in marked.items() if reasons} == NOT_RUN
+
+
+def test_what_is_run_and_not_shown_is_known() -> None:
+    hidden = {
+        page: [
+            [line.strip() for line in block.run_first.splitlines()]
+            for block in read_blocks(page)
+            if block.run_first is not None
+        ]
+        for page in PAGES
+    }
+    assert {page: commands for page, commands in hidden.items() if commands} == RUN_FIRST
 
 
 def test_whoever_leaves_out_nearly_all_of_a_page_would_be_seen() -> None:
