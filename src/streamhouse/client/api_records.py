@@ -71,8 +71,11 @@ def header_bytes(headers: Headers) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def timestamp_of(moment: datetime | int | None) -> int | None:
-    if not isinstance(moment, datetime):
+    if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
         return moment
+    if not isinstance(moment, datetime):
+        hint = "milliseconds since 1970, or datetime(…, tzinfo=UTC)"
+        raise InvalidInput(f"{moment!r:.100} is not a time", hint=hint)
     if moment.tzinfo is None:
         raise InvalidInput("a time without a time zone", hint="use datetime(…, tzinfo=UTC)")
     return round(moment.timestamp() * 1000)

@@ -11,7 +11,7 @@ from streamhouse.broker.records import StoredRecord
 from streamhouse.client.api_records import Headers, Record
 from streamhouse.client.serde import Format
 from streamhouse.testing.records import Records, new_record, new_records
-from streamhouse.testing.waiting import Wanted
+from streamhouse.testing.waiting import Wanted, check_timeout
 
 T = TypeVar("T")
 WAIT_S = 30.0
@@ -57,6 +57,7 @@ class AwaitedBroker:
         format: Format = "bytes",
         key_format: Format = "bytes",
     ) -> list[Record[Any]]:
+        check_timeout(timeout)
         return await self._there(
             self._records.read(
                 topic,
@@ -79,5 +80,6 @@ class AwaitedBroker:
         committed: int | None = None,
         timeout: float = WAIT_S,
     ) -> None:
+        check_timeout(timeout)
         wanted = Wanted(topic=topic, records=records, group=group, members=members, lag=lag, committed=committed)
         await self._there(self._records.wait(wanted, timeout))

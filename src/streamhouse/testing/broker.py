@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -29,13 +29,13 @@ from streamhouse.objects.local import LocalStore
 from streamhouse.objects.memory import MemoryStore
 from streamhouse.objects.store import ObjectStore
 from streamhouse.testing.awaited import WAIT_S, AwaitedBroker
-from streamhouse.testing.broker_settings import PORTS, TEST_DEFAULTS, checked_settings
+from streamhouse.testing.broker_settings import PORTS, TEST_DEFAULTS, checked_settings, texts_of_configs
 from streamhouse.testing.clock import MovableClock
 from streamhouse.testing.faults import Faults
 from streamhouse.testing.kafka_faults import KafkaFaults
 from streamhouse.testing.records import Records, new_record, new_records
 from streamhouse.testing.resetting import empty
-from streamhouse.testing.waiting import Wanted
+from streamhouse.testing.waiting import Wanted, check_timeout
 
 T = TypeVar("T")
 _START_TIMEOUT_S = 60
@@ -189,9 +189,11 @@ class Broker:
         self._thread = None
         self._cleanup.close()
 
-    def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str | float | bool] | None = None
+    ) -> None:
         """`config` has Kafka's names; durations and sizes may have units, such as "7d" and "1GiB"."""
-        self._run(self.node.broker.topics.create(name, partitions, without_units(config or {})))
+        self._run(self.node.broker.topics.create(name, partitions, without_units(texts_of_configs(config or {}))))
 
     def create_partitions(self, name: str, partitions: int) -> None:
         """So many in all."""
@@ -238,6 +240,7 @@ class Broker:
         after the `timeout`, in seconds, with what is there instead. `format`: "bytes", "text" or "json"."""
         if count is not None:
             _refuse_to_hold_up_a_loop("read")
+        check_timeout(timeout)
         reading = self._records.read(
             topic, partition=partition, count=count, timeout_s=timeout, value_format=format, key_format=key_format
         )
@@ -259,6 +262,7 @@ class Broker:
         AssertionError after the `timeout`, in seconds, with what is the case instead."""
         wanted = Wanted(topic=topic, records=records, group=group, members=members, lag=lag, committed=committed)
         _refuse_to_hold_up_a_loop("wait")
+        check_timeout(timeout)
         self._run(self._records.wait(wanted, timeout), timeout)
 
     def flush(self) -> None:

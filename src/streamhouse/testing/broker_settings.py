@@ -9,9 +9,29 @@ from typing import Any
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.model.setting_values import did_you_mean, parse_setting
 from streamhouse.model.settings import Kind, Settings, setting_kinds
+from streamhouse.server.kafka.broker_configs import NUMBERS
 
 PORTS = ("kafka_port", "http_port", "grpc_port", "flume_port")
 _OWN_STORES = ("metadata", "objects", *(name for name in setting_kinds() if name.startswith("s3_")))
+_OF_KAFKA = MappingProxyType(
+    {
+        **NUMBERS,
+        "auto.create.topics.enable": "auto_create_topics",
+        "broker.id": "node_id",
+        "broker.rack": "zone",
+        "group.consumer.migration.policy": "group_consumer_migration_policy",
+        "log.retention.hours": "retention_ms",
+        "log.retention.minutes": "retention_ms",
+        "log.retention.ms": "retention_ms",
+        "log.roll.hours": "segment_age",
+        "log.roll.ms": "segment_age",
+        "log.segment.bytes": "segment_bytes",
+        "message.max.bytes": "max_message_bytes",
+        "node.id": "node_id",
+        "offsets.retention.minutes": "offsets_retention",
+    }
+)
+"""Which setting it is that a Kafka broker's config is about."""
 _WHERE = "every setting, with its default, is in docs/configuration.md and in `streamhouse config`"
 _DAY_MS = 24 * 3_600_000
 
@@ -41,10 +61,26 @@ def checked_settings(given: Mapping[str, object], keywords: Collection[str]) -> 
     return checked
 
 
+def texts_of_configs(configs: Mapping[str, str | float | bool]) -> dict[str, str]:
+    """Of a topic, as Kafka has them."""
+    return {name: _text_of_config(name, value) for name, value in configs.items()}
+
+
+def _text_of_config(name: str, value: str | float | bool) -> str:
+    match value:
+        case str():
+            return value
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+    raise InvalidConfig(f"topic config {name}: {value!r} is neither text nor a number", hint='such as "7d" or 3600000')
+
+
 def _checked(name: str, value: object, keywords: Collection[str]) -> object:
     kind = setting_kinds().get(name)
     if kind is None:
-        meant = did_you_mean(name.replace("-", "_"), [*setting_kinds(), *keywords], "")
+        meant = _meant(name, [*setting_kinds(), *keywords])
         raise InvalidConfig(f"a broker has no setting {name!r}", hint=f"{meant} {_WHERE}".lstrip())
     if name in _OWN_STORES:
         raise InvalidConfig(
@@ -53,3 +89,10 @@ def _checked(name: str, value: object, keywords: Collection[str]) -> object:
         )
     is_milliseconds = kind is Kind.DURATION and isinstance(value, int) and not isinstance(value, bool)
     return value if is_milliseconds else parse_setting(value, kind, f"setting {name}")
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    config = name.replace("_", ".").replace("-", ".").lower()
+    if config in _OF_KAFKA:
+        return f"Kafka's {config} is {_OF_KAFKA[config]} here;"
+    return did_you_mean(name.replace("-", "_"), known, "")

@@ -11,18 +11,18 @@ from streamhouse.model.errors import InvalidInput, NotFound
 from streamhouse.objects.faulty import FaultyStore, Moment, Operation
 from streamhouse.testing.clock import MovableClock
 from streamhouse.testing.kafka_faults import (
+    CodedError,
     Drop,
     KafkaFault,
     KafkaFaults,
     api_named,
+    delay_of,
     error_named,
     number_of,
     refusable_api,
     topic_named,
 )
 from streamhouse.testing.time_passing import let_time_pass
-
-_LONGEST_DELAY_MS = 86_400_000
 
 
 class Faults:
@@ -44,21 +44,25 @@ class Faults:
 
     def fail_puts(self, times: int | None = 1, *, lost_answer: bool = False) -> None:
         """The next uploads fail (None: until `heal`); with `lost_answer` they take effect all the same."""
-        moment = Moment.AFTER if lost_answer else Moment.BEFORE
-        self._on_loop(lambda: self._objects.fail(Operation.CREATE, times=times, moment=moment))
+        moment, remaining = Moment.AFTER if lost_answer else Moment.BEFORE, number_of(times)
+        self._on_loop(lambda: self._objects.fail(Operation.CREATE, times=remaining, moment=moment))
 
     def slow_puts(self, delay_ms: float, times: int | None = 1) -> None:
-        self._on_loop(lambda: self._objects.slow(Operation.CREATE, delay_ms, times=times))
+        delay, remaining = delay_of(delay_ms), number_of(times)
+        self._on_loop(lambda: self._objects.slow(Operation.CREATE, delay, times=remaining))
 
     def fail_reads(self, times: int | None = 1) -> None:
-        self._on_loop(lambda: self._objects.fail(Operation.READ, times=times))
+        remaining = number_of(times)
+        self._on_loop(lambda: self._objects.fail(Operation.READ, times=remaining))
 
     # --- at the Kafka port ---
 
-    def fail(self, api: str, error: str | int, *, times: int | None = 1, topic: str | None = None) -> KafkaFault:
+    def fail(
+        self, api: str, error: str | int | CodedError, *, times: int | None = 1, topic: str | None = None
+    ) -> KafkaFault:
         """The next requests of an API ("Produce", "Fetch", "OffsetCommit", …) are not carried out and answered with an
-        error ("NOT_LEADER_OR_FOLLOWER", …); with `topic` only what they say of it. Of Metadata, only what it says of
-        topics. The answer's `met` counts them."""
+        error ("NOT_LEADER_OR_FOLLOWER", its number, or confluent-kafka's KafkaError); with `topic` only what they say
+        of it. Of Metadata, only what it says of topics. The answer's `met` counts them."""
         return self._at_kafka_port(
             KafkaFault(
                 api=refusable_api(api),
@@ -72,12 +76,10 @@ class Faults:
         self, api: str | None = None, *, delay_ms: float, times: int | None = 1, topic: str | None = None
     ) -> KafkaFault:
         """The next requests, of an API or all, begin so much later, and so does what comes behind them."""
-        if isinstance(delay_ms, bool) or not isinstance(delay_ms, int | float) or not 0 <= delay_ms < _LONGEST_DELAY_MS:
-            raise InvalidInput(f"delay_ms={delay_ms!r} is no delay", hint="milliseconds, less than a day")
         return self._at_kafka_port(
             KafkaFault(
                 api=None if api is None else api_named(api),
-                delay_ms=delay_ms,
+                delay_ms=delay_of(delay_ms),
                 remaining=number_of(times),
                 topic=topic_named(topic, api),
             )
@@ -94,6 +96,11 @@ class Faults:
         """Connections end: all of them, now; or with `api` those on which its next requests come, before anything is
         done about these, or with `lost_answer` when they were carried out."""
         if api is None:
+            if lost_answer or topic is not None or times != 1:
+                raise InvalidInput(
+                    "without an API all connections end now, whatever times, lost_answer and topic say",
+                    hint='name one: drop_connections("Produce", lost_answer=True)',
+                )
             self._on_loop(self._node.kafka.traffic.abort)
             return None
         return self._at_kafka_port(
@@ -130,6 +137,10 @@ class Faults:
 
     def jump_clock(self, duration_ms: int) -> None:
         """Set the wall clock forward or back."""
+        if isinstance(duration_ms, bool) or not isinstance(duration_ms, int):
+            raise InvalidInput(
+                f"{duration_ms!r} is not how far a clock can jump", hint="milliseconds; back if negative"
+            )
         self._clock.jump(duration_ms)
 
     def pass_time(self, duration_ms: int) -> None:

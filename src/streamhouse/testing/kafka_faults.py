@@ -3,10 +3,11 @@ sessions are those of every node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from streamhouse.app.node import Node
 from streamhouse.model.errors import InvalidInput
@@ -18,6 +19,30 @@ from streamhouse.testing.faulty_session import FaultySession
 from streamhouse.testing.kafka_refusals import REFUSALS
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.registry import APIS, Api
+
+_LONGEST_DELAY_MS = 86_400_000
+_OF_CLIENTS: Mapping[str, ErrorCode] = MappingProxyType(
+    {
+        "INVALID_MSG": ErrorCode.CORRUPT_MESSAGE,
+        "INVALID_MSG_SIZE": ErrorCode.INVALID_FETCH_SIZE,
+        "INVALID_REPLICATION_ASSIGNMENT": ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "INVALID_TOPIC": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "MESSAGE_SIZE_TOO_LARGE": ErrorCode.MESSAGE_TOO_LARGE,
+        "MSG_SIZE_TOO_LARGE": ErrorCode.MESSAGE_TOO_LARGE,
+        "NOT_LEADER_FOR_PARTITION": ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        "STALE_CTRL_EPOCH": ErrorCode.STALE_CONTROLLER_EPOCH,
+        "TOPIC_EXCEPTION": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "UNKNOWN": ErrorCode.UNKNOWN_SERVER_ERROR,
+        "UNKNOWN_TOPIC_OR_PART": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""What librdkafka and kafka-python call some errors."""
+
+
+class CodedError(Protocol):
+    """confluent-kafka's KafkaError is one."""
+
+    def code(self) -> int: ...
 
 
 class Drop(Enum):
@@ -136,13 +161,17 @@ def refusable_api(name: Any) -> str:
 
 
 def error_named(error: Any) -> ErrorCode:
-    """By name, as in Kafka's documentation, or by number."""
+    """By name, as in Kafka's documentation or a client's, by number, or as an error of confluent-kafka."""
+    if callable(getattr(error, "code", None)):
+        error = error.code()
     if isinstance(error, int) and not isinstance(error, bool):
         names = [code.name for code in ErrorCode if code == error]
         if not names:
             raise InvalidInput(f"Kafka has no error code {error}", hint="name it, as NOT_LEADER_OR_FOLLOWER")
         error = names[0]
-    code = ErrorCode[_named(error, {code.name for code in ErrorCode}, "error code")]
+    by_clients = {_plain(name): code.name for name, code in _OF_CLIENTS.items()}
+    name = by_clients.get(_plain(str(error)), error)
+    code = ErrorCode[_named(name, {code.name for code in ErrorCode}, "error code")]
     if code is ErrorCode.NONE:
         raise InvalidInput("NONE is no error")
     return code
@@ -155,14 +184,21 @@ def topic_named(name: str | None, api: str | None) -> str | None:
     check_topic_name(name)
     of_topics = sorted(each for each, refusal in REFUSALS.items() if refusal.topics)
     if api is None or api_named(api) not in of_topics:
-        raise InvalidInput(f"a {api} request names no topics to choose among", hint=f"those do: {', '.join(of_topics)}")
+        which = "not every request names" if api is None else f"a {api} request names no"
+        raise InvalidInput(f"{which} topics to choose among", hint=f"those do: {', '.join(of_topics)}")
     return name
 
 
 def number_of(times: int | None) -> int | None:
     if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
-        raise InvalidInput(f"times={times!r} is no number of requests", hint="1 or more, or None: until `heal`")
+        raise InvalidInput(f"times={times!r} is no number of times", hint="1 or more, or None: until `heal`")
     return times
+
+
+def delay_of(delay_ms: float) -> float:
+    if isinstance(delay_ms, bool) or not isinstance(delay_ms, int | float) or not 0 <= delay_ms < _LONGEST_DELAY_MS:
+        raise InvalidInput(f"delay_ms={delay_ms!r} is no delay", hint="milliseconds, less than a day")
+    return delay_ms
 
 
 def _named(name: Any, known: set[str], kind: str) -> str:

@@ -15,6 +15,7 @@ from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
 
 _LOOK_EVERY_MS = 5
+_LONGEST_WAIT_S = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,12 @@ class Wanted:
             number = getattr(self, name)
             if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
                 raise InvalidInput(f"{name}={number!r} is not a number of things")
+
+
+def check_timeout(timeout_s: float) -> None:
+    is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
+    if not is_number or not 0 <= timeout_s <= _LONGEST_WAIT_S:
+        raise InvalidInput(f"timeout={timeout_s!r} is not for how long to wait", hint="seconds, a day at most")
 
 
 async def wait_until(node: Node, clock: Clock, wanted: Wanted, timeout_s: float) -> None:

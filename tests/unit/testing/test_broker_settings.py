@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.settings import setting_kinds
 from streamhouse.testing import Broker
+from streamhouse.testing.broker_settings import _OF_KAFKA
 
 
 def test_a_misspelled_setting_is_named_with_what_was_meant_and_where_the_list_is() -> None:
@@ -21,6 +23,27 @@ def test_a_misspelled_setting_is_named_with_what_was_meant_and_where_the_list_is
 def test_a_keyword_of_the_broker_itself_is_found_as_well() -> None:
     with pytest.raises(InvalidConfig, match=r"no setting .durabel. \(did you mean durable"):
         Broker(durabel=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("num_partitions", "default_partitions"),
+        ("num.partitions", "default_partitions"),
+        ("log.retention.ms", "retention_ms"),
+        ("auto.create.topics.enable", "auto_create_topics"),
+    ],
+)
+def test_who_names_a_kafka_brokers_config_is_told_the_setting(name: str, setting: str) -> None:
+    config = name.replace("_", ".")
+    with pytest.raises(
+        InvalidConfig, match=rf"no setting '{name}' \(Kafka's {config} is {setting} here; every setting"
+    ):
+        Broker(**{name: 3})
+
+
+def test_every_setting_that_is_told_so_is_one() -> None:
+    assert set(_OF_KAFKA.values()) <= set(setting_kinds())
 
 
 def test_a_name_like_no_other_is_told_where_the_list_is() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer
 
 from node.wait import eventually
-from streamhouse.model.errors import InvalidInput, NotFound, StreamHouseError
+from streamhouse.model.errors import InvalidConfig, InvalidInput, NotFound, StreamHouseError
 from streamhouse.testing import Broker
 
 
@@ -211,6 +212,37 @@ def test_a_wait_for_nothing_is_refused(broker: Broker) -> None:
         broker.wait(group="readers", committed=3)
     with pytest.raises(InvalidInput, match="records=-1"):
         broker.wait(topic="orders", records=-1)
+
+
+@pytest.mark.parametrize("timeout", [None, "30", -1, float("nan"), float("inf"), True])
+async def test_a_time_out_that_is_none_is_refused(broker: Broker, timeout: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"timeout=.* is not for how long to wait \(seconds"):
+        broker.read("orders", timeout=timeout)
+    with pytest.raises(InvalidInput, match="timeout="):
+        await asyncio.to_thread(broker.wait, topic="orders", records=0, timeout=timeout)
+    with pytest.raises(InvalidInput, match="timeout="):
+        await broker.aio.wait(topic="orders", records=0, timeout=timeout)
+    with pytest.raises(InvalidInput, match="timeout="):
+        await broker.aio.read("orders", timeout=timeout)
+
+
+@pytest.mark.parametrize("timestamp", ["2020-01-01", 1.5, True])
+def test_a_time_that_is_none_is_refused_with_what_to_write(broker: Broker, timestamp: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"is not a time \(milliseconds since 1970, or datetime"):
+        broker.produce("orders", "a", timestamp=timestamp)
+
+
+def test_configs_may_be_numbers_and_what_is_neither_is_named(broker: Broker) -> None:
+    config = {"retention.ms": 3_600_000, "streamhouse.validate": True, "min.cleanable.dirty.ratio": 0.25}
+    broker.create_topic("numbers", config=config)
+    topics = broker.node.broker.topics
+    assert dict(topics.get("numbers").config) == {
+        "retention.ms": "3600000",
+        "streamhouse.validate": "true",
+        "min.cleanable.dirty.ratio": "0.25",
+    }
+    with pytest.raises(InvalidConfig, match=r"topic config retention.ms: None is neither text nor a number"):
+        broker.create_topic("none", config={"retention.ms": None})  # type: ignore[dict-item]
 
 
 # --- awaited ---

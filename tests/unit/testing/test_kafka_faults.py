@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import kafka.errors
 import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -16,6 +17,7 @@ from streamhouse.model.errors import InvalidInput, NotFound
 from streamhouse.server.kafka.session import KafkaSession
 from streamhouse.testing import Broker
 from streamhouse.testing.faulty_session import FaultySession
+from streamhouse.testing.kafka_faults import error_named
 from streamhouse.testing.kafka_refusals import REFUSALS
 from streamhouse.wire.kafka.codes import ErrorCode
 from streamhouse.wire.kafka.messages import fetch, metadata, produce
@@ -435,7 +437,45 @@ def test_what_is_misspelled_is_explained(broker: Broker) -> None:
         faults.fail("Heartbeat", "REBALANCE_IN_PROGRESS", topic="orders")
     with pytest.raises(InvalidInput, match="delay_ms=-1"):
         faults.slow("Fetch", delay_ms=-1)
+    with pytest.raises(InvalidInput, match="no error code -185"):
+        faults.fail("Produce", KafkaError(KafkaError._TIMED_OUT))
+    with pytest.raises(InvalidInput, match="not every request names topics"):
+        faults.slow(delay_ms=1, topic="orders")
+    for ignored in ({"topic": "orders"}, {"times": 3}, {"times": None}, {"lost_answer": True}):
+        with pytest.raises(InvalidInput, match=r"without an API all connections end .*name one: drop_connections\("):
+            faults.drop_connections(**ignored)
+    for far in ("1h", None, 3.5, True):
+        with pytest.raises(InvalidInput, match=r"not how far a clock can jump \(milliseconds"):
+            faults.jump_clock(far)
     assert [type(handler) for handler in handlers(broker) if type(handler) is FaultySession] == []
+
+
+def test_faults_of_the_object_store_that_could_not_come_are_refused(broker: Broker) -> None:
+    faults = broker.faults
+    for times in (-1, 0, 1.5, "2", True):
+        for inject in (faults.fail_puts, faults.fail_reads, lambda times: faults.slow_puts(1, times)):
+            with pytest.raises(InvalidInput, match="no number of times"):
+                inject(times)
+    for delay in (-1, "x", None, float("nan")):
+        with pytest.raises(InvalidInput, match=r"is no delay \(milliseconds"):
+            faults.slow_puts(delay)
+    broker.produce("orders", "a")
+    broker.flush()
+
+
+def test_errors_may_be_called_what_clients_call_them(broker: Broker) -> None:
+    librdkafka = {name: getattr(KafkaError, name) for name in dir(KafkaError) if name.isupper() and name[0] != "_"}
+    known = {code.value for code in ErrorCode}
+    of_kafka = {name: code for name, code in librdkafka.items() if isinstance(code, int) and code in known and code}
+    assert "NOT_LEADER_FOR_PARTITION" in of_kafka
+    python = [error for error in vars(kafka.errors).values() if getattr(error, "errno", None) in known - {0}]
+    of_kafka |= {error.message: error.errno for error in python}
+
+    assert {name: error_named(name) for name in of_kafka} == of_kafka
+    assert error_named(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.faults.fail("Produce", "not_leader_for_partition")
+    with Kafka(broker.bootstrap) as client:
+        assert client.produce("orders", real(b"a")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_names_may_be_written_in_small_letters_and_codes_as_numbers(broker: Broker) -> None:

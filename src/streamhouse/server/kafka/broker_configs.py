@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streamhouse.broker.broker import Identity
@@ -9,6 +11,23 @@ from streamhouse.model.broker_config import HTTP_ADDRESS_CONFIG
 from streamhouse.model.config_key import ConfigType
 from streamhouse.model.settings import Settings
 from streamhouse.server.kafka.context import Endpoint
+
+NUMBERS: Mapping[str, str] = MappingProxyType(
+    {
+        "connections.max.idle.ms": "idle_timeout",
+        "group.consumer.heartbeat.interval.ms": "group_consumer_heartbeat_interval",
+        "group.consumer.session.timeout.ms": "group_consumer_session_timeout",
+        "group.initial.rebalance.delay.ms": "group_initial_rebalance_delay",
+        "group.max.session.timeout.ms": "group_max_session_timeout",
+        "group.max.size": "group_max_size",
+        "group.min.session.timeout.ms": "group_min_session_timeout",
+        "log.retention.check.interval.ms": "retention_interval",
+        "max.connections": "max_connections",
+        "num.partitions": "default_partitions",
+        "socket.request.max.bytes": "max_request_bytes",
+    }
+)
+"""Those that are the same number as a setting, with its name."""
 
 _MINUTE_MS = 60_000
 
@@ -49,19 +68,6 @@ def _of_its_nature(settings: Settings, identity: Identity, endpoint: Endpoint) -
 
 
 def _of_its_settings(settings: Settings) -> list[BrokerConfig]:
-    numbers = {
-        "connections.max.idle.ms": "idle_timeout",
-        "group.consumer.heartbeat.interval.ms": "group_consumer_heartbeat_interval",
-        "group.consumer.session.timeout.ms": "group_consumer_session_timeout",
-        "group.initial.rebalance.delay.ms": "group_initial_rebalance_delay",
-        "group.max.session.timeout.ms": "group_max_session_timeout",
-        "group.max.size": "group_max_size",
-        "group.min.session.timeout.ms": "group_min_session_timeout",
-        "log.retention.check.interval.ms": "retention_interval",
-        "max.connections": "max_connections",
-        "num.partitions": "default_partitions",
-        "socket.request.max.bytes": "max_request_bytes",
-    }
     return [
         BrokerConfig(
             "auto.create.topics.enable",
@@ -83,6 +89,6 @@ def _of_its_settings(settings: Settings) -> list[BrokerConfig]:
         ),
         *(
             BrokerConfig(name, ConfigType.INT, str(getattr(settings, setting)), f"the setting {setting}")
-            for name, setting in numbers.items()
+            for name, setting in NUMBERS.items()
         ),
     ]
