@@ -10,7 +10,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\S*)\s*$")
 _MARK = re.compile(
-    r"<!-- (?P<name>not run|run first|numbers vary|keeps running|goes on)(?:: (?P<text>.*?))?\s*-->", re.DOTALL
+    r"<!-- (?P<name>not run|run first|numbers vary|keeps running|goes on|finds rows)(?:: (?P<text>.*?))?\s*-->",
+    re.DOTALL,
 )
 _COMMENTS_ABOVE = re.compile(r"(?:^ *<!--(?:(?!-->).)*-->[ ]*\n+)+\Z", re.MULTILINE | re.DOTALL)
 
@@ -23,7 +24,8 @@ class Block:
     - `run_first`: commands that a reader need not see, run before it;
     - `numbers_vary`: of its output only the words are compared;
     - `keeps_running`: what it starts goes on until the page ends, and not only until the block does;
-    - `goes_on`: a program that needs the names of the one before it."""
+    - `goes_on`: a program that needs the names of the one before it;
+    - `finds_rows`: each of its queries finds something, and not nothing."""
 
     page: str
     line: int
@@ -34,6 +36,7 @@ class Block:
     numbers_vary: bool = False
     keeps_running: bool = False
     goes_on: bool = False
+    finds_rows: bool = False
 
     @property
     def place(self) -> str:
@@ -66,6 +69,7 @@ def blocks_of(page: str, source: str) -> list[Block]:
                 numbers_vary="numbers vary" in marks,
                 keeps_running="keeps running" in marks,
                 goes_on="goes on" in marks,
+                finds_rows="finds rows" in marks,
             )
         )
         number = end + 1

@@ -6,9 +6,9 @@ import json
 import re
 import shlex
 import sqlite3
-import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from contextlib import closing
 
 import yaml
@@ -86,8 +86,10 @@ class _Reader:
     def _run(self, command: Command, *, numbers_vary: bool) -> None:
         text = self._bindings.in_command(command.text)
         if command.is_server:
-            self._serve(command, numbers_vary)
-            return
+            if not command.is_to_fail:
+                self._serve(command, numbers_vary)
+                return
+            self._world.make_room(command)
         ended = self._interrupt(command, text, numbers_vary) if command.interrupted else self._shell.run(text)
         if _LOOKS.search(text):
             ended = self._look_again(command, text, ended, numbers_vary)
@@ -168,17 +170,22 @@ class _Reader:
 
     def _query(self, block: Block) -> None:
         """Of the metadata that the node has which runs: in PostgreSQL, if it was told so."""
+        for statement in filter(str.strip, block.text.split(";")):
+            rows = self._rows_of(block, statement)
+            if bool(rows) != block.finds_rows:
+                shown = "\n".join(f"  | {row}" for row in rows[:_LINES_OF_OUTPUT])
+                raise PageFailed(block.place, statement.strip(), f"finds {len(rows)} rows\n{shown}")
+
+    def _rows_of(self, block: Block, statement: str) -> Sequence[object]:
         url = self._world.metadata_url
-        with tempfile.NamedTemporaryFile("w", suffix=".sql", dir=self._world.directory) as file:
-            file.write(block.text)
-            file.flush()
-            if url is not None:
-                ended = self._shell.run(shlex.join(["psql", url, "-v", "ON_ERROR_STOP=1", "-f", file.name]))
-                if ended.code != 0:
-                    raise PageFailed(block.place, block.text, f"ended with {ended.code}\n{ended.output}")
-                return
+        if url is not None:
+            asked = ["psql", url, "-v", "ON_ERROR_STOP=1", "--quiet", "--tuples-only", "--no-align", "-c", statement]
+            ended = self._shell.run(shlex.join(asked))
+            if ended.code != 0:
+                raise PageFailed(block.place, statement, f"ended with {ended.code}\n{ended.output}")
+            return ended.output.splitlines()
         with closing(sqlite3.connect(self._world.directory / _METADATA, timeout=SECONDS)) as database:
-            database.execute(block.text).fetchall()
+            return database.execute(statement).fetchall()
 
 
 def _prints_something_else(place: str, command: str, shown: list[str] | tuple[str, ...], output: str) -> PageFailed:

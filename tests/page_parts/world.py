@@ -122,8 +122,7 @@ class World:
 
     def serve(self, command: Command, shell: Shell | None = None) -> Started:
         """Started and ready; what is at its port ends before."""
-        for server in [server for server in self._servers if server.command.kafka_port == command.kafka_port]:
-            self._stop(server)
+        self.make_room(command)
         started = (shell or self._own_shell).start(command.text, separate=True)
         with suppress(AssertionError):
             eventually(lambda: _READY.search(started.output) or not started.is_running, "ready", timeout=SECONDS)
@@ -131,6 +130,11 @@ class World:
             raise PageFailed(command.place, command.text, f"is not ready\n{started.output}\n{_last(started.errors)}")
         self._servers.append(Server(command=command, started=started))
         return started
+
+    def make_room(self, command: Command) -> None:
+        """For one that serves."""
+        for server in [server for server in self._servers if server.command.kafka_port == command.kafka_port]:
+            self._stop(server)
 
     def stop(self, started: Started) -> None:
         self._stop(next(server for server in self._servers if server.started is started))

@@ -50,6 +50,7 @@ _CLUSTER = [
     " --kafka-port 9192 --http-port 8180 --grpc-port 50151 --flume-port 9194",
     "unset STREAMHOUSE_METADATA STREAMHOUSE_OBJECTS",
 ]
+_SHOWN = 80
 _KILL = "kill -9 '%?id a2'"
 _UPLOAD = "streamhouse serve"
 """Of a node that runs: it is started again, and what it has is in segments, as after a minute."""
@@ -81,11 +82,33 @@ RUN_FIRST = {
     "docs/operations.md": [
         [
             "streamhouse agent --agent-id a1 --data-dir ./a1"
-            " --metadata postgresql://user@host/db --objects s3://bucket/prefix"
+            " --metadata postgresql://user@host/db --objects s3://bucket/prefix",
+            "streamhouse topic create orders --if-not-exists",
         ]
     ],
 }
 """Clusters and what is killed in them, and what takes time. What a reader of one node needs, the page makes."""
+
+
+NOT_COMMANDS = {
+    "README.md": ["mermaid: flowchart LR"],
+    "docs/getting-started.md": ["text: streamhouse-data/"],
+    "ARCHITECTURE.md": [
+        "text: cli | testing                    commands; a node inside a test",
+        "text: log_start_offset <= committed_end <= high_watermark <= next_offset",
+    ],
+    "docs/flume.md": ["text: Request:  [Size:4][APIKey:2][RequestID:4][Payload]"],
+    "docs/formats.md": [
+        "text: topics/{topic id}/{version}-{unique}.json",
+        "text: segments/{topic id}/{partition}/{base offset}-{epoch}-{unique}.strm",
+    ],
+    "docs/kafka-messages.md": ["text: API_KEY, MIN_VERSION, MAX_VERSION, FLEXIBLE_SINCE"],
+    "docs/metrics.md": ['json: {"time": "2026-01-01T00:00:00.000Z", "level": "warning", "logger": …'],
+    "docs/spark.md": ["text: ┌───────────── where are the records? what was staged? ─────────────┐"],
+    "docs/wal-object-format.md": ["text: wal/{agent id}/{time}-{unique}.shwo"],
+}
+"""Pictures, layouts and formats, by their first lines. What a program says stands below the command that makes it say
+so; but no page makes a node log a line, of which tests/unit/runtime/test_logs.py knows what it has."""
 
 
 def test_what_is_not_run_is_known() -> None:
@@ -103,6 +126,23 @@ def test_what_is_run_and_not_shown_is_known() -> None:
         for page in PAGES
     }
     assert {page: commands for page, commands in hidden.items() if commands} == RUN_FIRST
+
+
+def test_what_no_program_said_is_known() -> None:
+    pictures = {
+        page: [
+            f"{block.language}: {_beginning(block.text)}"
+            for block in read_blocks(page)
+            if block.language in ("json", "mermaid", "text")
+        ]
+        for page in PAGES
+    }
+    assert {page: blocks for page, blocks in pictures.items() if blocks} == NOT_COMMANDS
+
+
+def _beginning(text: str) -> str:
+    first = text.splitlines()[0].strip()
+    return first if len(first) <= _SHOWN else f"{first[:_SHOWN].rpartition(' ')[0]} …"
 
 
 def test_whoever_leaves_out_nearly_all_of_a_page_would_be_seen() -> None:

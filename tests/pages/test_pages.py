@@ -34,6 +34,19 @@ def test_what_the_http_port_refuses_is_seen_though_nothing_is_shown_of_it(machin
     read_page(machine, blocks_of("page.md", f"```console\n$ {asked}\n{shown}\n```\n"))
 
 
+@pytest.mark.parametrize(
+    ("mark", "query", "problem"),
+    [
+        ("", "SELECT 1;", "finds 1 rows"),
+        ("", "SELECT 1 WHERE false; SELECT 2, 3;", r"finds 1 rows\n  \| \(2, 3\)"),
+        ("<!-- finds rows -->\n", "SELECT 1; SELECT 2 WHERE false;", "finds 0 rows"),
+    ],
+)
+def test_a_query_that_finds_what_it_should_not_is_seen(mark: str, query: str, problem: str, machine: World) -> None:
+    with pytest.raises(PageFailed, match=problem):
+        read_page(machine, blocks_of("page.md", f"{mark}```sql\n{query}\n```\n"))
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_says_what_it_is(page: str) -> None:
     unknown = [f"{block.place}: {block.language or 'no language'}" for block in read_blocks(page)]
