@@ -147,7 +147,8 @@ class _Reader:
         if is_test:
             command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", file.name]
         elif self._on_spark:
-            command = ["streamhouse", "pipeline", "--program", str(file), block.page]
+            going_on = ["--goes-on"] if block.goes_on else []
+            command = ["streamhouse", "pipeline", "--program", str(file), block.page, *going_on]
         else:
             assert not block.goes_on, f"{block.place}: only on Spark do programs go on from one another"
             command = ["python", file.name]

@@ -10,7 +10,7 @@ import sys
 
 def main(arguments: list[str]) -> int:
     if arguments[1:2] == ["--program"]:
-        return _ask({"program": arguments[2], "page": arguments[3]})
+        return _ask({"program": arguments[2], "page": arguments[3], "goes_on": "--goes-on" in arguments[4:]})
     return _ask({"arguments": arguments})
 
 

@@ -44,7 +44,10 @@ def main(path: Path) -> None:
             asked = json.loads(request)
             with _as_asked(asked["directory"], asked["environment"], streams):
                 if "program" in asked:
-                    code = _run_program(asked["program"], names.setdefault(asked["page"], {"__name__": "__main__"}))
+                    page = asked["page"]
+                    if not asked["goes_on"] or page not in names:
+                        names[page] = {"__name__": "__main__"}
+                    code = _run_program(asked["program"], names[page])
                 else:
                     _stop_session()
                     code = run(asked["arguments"])
@@ -59,7 +62,7 @@ def _stop_session() -> None:
 
 
 def _run_program(file: str, names: dict[str, Any]) -> int:
-    """Its names stay for the next program of the page."""
+    """Its names stay for the next program of the page, if that goes on from it."""
     try:
         exec(compile(Path(file).read_text("utf-8"), file, "exec"), names)
     except Exception:

@@ -34,6 +34,15 @@ def test_what_the_http_port_refuses_is_seen_though_nothing_is_shown_of_it(machin
     read_page(machine, blocks_of("page.md", f"```console\n$ {asked}\n{shown}\n```\n"))
 
 
+def test_a_program_on_spark_has_the_names_of_another_only_where_it_goes_on(machine: World) -> None:
+    made = "from streamhouse.spark.session import open_session\nspark = open_session('names')\n"
+    used = "print(spark.range(3).count())  # -> 3\n# streamhouse.spark\n"
+    page = f"```python\n{made}```\n{{}}```python\n{used}```\n"
+    read_page(machine, blocks_of("page.md", page.format("<!-- goes on -->\n")))
+    with pytest.raises(PageFailed, match="name 'spark' is not defined"):
+        read_page(machine, blocks_of("page.md", page.format("")))
+
+
 @pytest.mark.parametrize(
     ("mark", "query", "problem"),
     [
