@@ -29,8 +29,8 @@ async def empty(node: Node, metadata: MetadataStore, objects: ObjectStore) -> No
 
 async def _end_members_over_http(node: Node) -> None:
     """The node keeps them for callers that are between two requests, and would join again for whom nobody is left."""
-    if node.doors.http is not None and node.doors.http._rest is not None:
-        await node.doors.http._rest._admin._sessions.end_all()
+    if node.doors.http is not None:
+        await node.doors.http.end_memberships()
 
 
 async def _delete_topics(node: Node) -> None:

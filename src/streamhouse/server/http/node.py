@@ -78,6 +78,11 @@ class HttpDoor:
         self._rest.start()
         await self._listener.start(self._port)
 
+    async def end_memberships(self) -> None:
+        """Of groups, those that callers of this port have (a fault hook)."""
+        if self._rest is not None:
+            await self._rest.end_memberships()
+
     async def drain(self) -> None:
         if self._rest is not None:
             self._rest.drain()

@@ -52,6 +52,9 @@ class RestAdmin:
         """Begin to measure, once there is somebody to ask."""
         self._sampler.start()
 
+    async def end_memberships(self) -> None:
+        await self._sessions.end_all()
+
     async def close(self) -> None:
         """Members leave their groups; what they were assigned is others' at once."""
         await self._sampler.close()

@@ -45,6 +45,9 @@ class RestApi:
         """What goes on whether anybody asks or not."""
         self._admin.start()
 
+    async def end_memberships(self) -> None:
+        await self._admin.end_memberships()
+
     def drain(self) -> None:
         """Let those who wait for records finish with what there is, as the node ends."""
         self._waiting.end()
