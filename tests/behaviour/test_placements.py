@@ -155,6 +155,10 @@ async def owners(metadata: MetadataStore) -> list[str]:
     return [placement.owner for placement in await metadata.list_placements()]
 
 
+async def formers(metadata: MetadataStore) -> list[str]:
+    return [placement.former_owner for placement in await metadata.list_placements()]
+
+
 async def test_before_anybody_has_decided_nobody_owns_anything(metadata: MetadataStore) -> None:
     await make_topic(metadata, 2)
     assert await metadata.load_owner_decision() == OwnerDecision(version=0, agents=frozenset())
@@ -170,6 +174,19 @@ async def test_owners_are_shown_with_the_agents_among_whom_they_were_chosen(meta
     assert await metadata.decide_owners(1, {candidate(OTHER)}, {first: OTHER})
     assert await metadata.load_owner_decision() == OwnerDecision(version=2, agents=frozenset({candidate(OTHER)}))
     assert await owners(metadata) == [OTHER, "", OTHER]
+
+
+async def test_a_former_owner_is_remembered_until_it_has_the_partition_again(metadata: MetadataStore) -> None:
+    """And also then, if the one that had it meanwhile is gone: that one may come back."""
+    stays, goes = await make_topic(metadata, 2)
+    both, one = {candidate(AGENT), candidate(OTHER)}, {candidate(AGENT)}
+    assert await metadata.decide_owners(0, both, {stays: AGENT, goes: AGENT})
+    assert await formers(metadata) == ["", ""]
+    assert await metadata.decide_owners(1, both, {stays: OTHER, goes: OTHER})
+    assert await formers(metadata) == [AGENT, AGENT]
+    assert await metadata.decide_owners(2, both, {stays: AGENT})
+    assert await metadata.decide_owners(3, one, {goes: AGENT})
+    assert await formers(metadata) == ["", OTHER]
 
 
 async def test_who_decides_after_another_has_changes_nothing(metadata: MetadataStore) -> None:

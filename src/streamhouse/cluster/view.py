@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from streamhouse.core.placement.assignment import Candidate
+from streamhouse.core.placement.bounded_loads import remembered
 from streamhouse.core.placement.liveness import is_heard_of, is_somewhere, live_agents
 from streamhouse.metadata.cluster import AgentRow, ClusterStore, OwnerDecision, Placement, ShardPlacement
 from streamhouse.model.names import TopicPartition
@@ -67,9 +68,11 @@ class ClusterView:
 
     def note_owners(self, version: int, agents: frozenset[Candidate], owners: Mapping[TopicPartition, str]) -> None:
         """As this node has decided just now."""
+        agent_ids = {candidate.agent_id for candidate in agents}
         for partition, owner in owners.items():
             placement = self.placements[partition]
-            self.placements[partition] = replace(placement, owner=owner, former_owner=placement.owner)
+            former = remembered(placement.owner, placement.former_owner, owner, agent_ids)
+            self.placements[partition] = replace(placement, owner=owner, former_owner=former)
         self.owner_decision = OwnerDecision(version=version, agents=agents)
 
     @property

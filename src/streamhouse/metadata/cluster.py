@@ -49,7 +49,8 @@ class Placement:
     `lease_left_ms`: time until the lease runs out by the database's clock; 0 or less when it is nobody's: one that ran
     out did so that long ago, one that was released has expired since 1970.
     `wal_agent_id`: the agent whose own disk may hold acknowledged records of it, "" if none; no other may lead it.
-    `owner`: the agent that was chosen to lead it, "" if none was yet; `former_owner`: the one that was chosen before.
+    `owner`: the agent that was chosen to lead it, "" if none was yet; `former_owner`: the one that was chosen before,
+    if it may get it again.
     `pinned_to`: the agent that an operator moved it to, which stands over the owner; "" if none."""
 
     topic: str

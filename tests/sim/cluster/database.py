@@ -8,6 +8,7 @@ from itertools import compress
 from uuid import UUID
 
 from streamhouse.core.placement.assignment import Candidate
+from streamhouse.core.placement.bounded_loads import remembered
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferEvent, TransferState
 from streamhouse.metadata.checks import check_growth
@@ -294,9 +295,11 @@ class Database:
         if version != self._owner_decision.version:
             return False
         self._owner_decision = OwnerDecision(version=version + 1, agents=frozenset(agents))
+        agent_ids = {candidate.agent_id for candidate in agents}
         for partition, owner in owners.items():
             record = self.partitions[partition]
-            record.former_owner, record.owner = record.owner, owner
+            record.former_owner = remembered(record.owner, record.former_owner, owner, agent_ids)
+            record.owner = owner
         self._report(Change.LEASES)
         return True
 

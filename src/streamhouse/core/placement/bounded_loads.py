@@ -46,6 +46,15 @@ def group_cap(partitions: int, agents: int) -> int:
     return -(-5 * partitions // (4 * agents))
 
 
+def remembered(owner: str, former: str, to: str, agent_ids: Collection[str]) -> str:
+    """The former owner of a partition that goes from one to another, decided among these agents: the one that had it,
+    which gets it again when it comes back, or when the other goes.
+
+    Nobody, if it goes back to its former owner from one that stays: that one only kept it, and could not tell such from
+    its own when it comes back itself one day."""
+    return "" if former == to and owner in agent_ids else owner
+
+
 def is_settled(assignment: Assignment, topics: Iterable[TopicOwners], before: Collection[Candidate]) -> bool:
     """Whether `decide` would change nothing."""
     return set(assignment.candidates) == set(before) and all(_is_settled(assignment, topic) for topic in topics)

@@ -33,7 +33,8 @@ _LIST_SHARDS = """
 """
 _DECIDE = "UPDATE owner_decisions SET version = version + 1, agents = $2 WHERE version = $1 RETURNING version"
 _OWN = """
-    UPDATE partitions p SET former_owner_id = p.owner_agent_id, owner_agent_id = decided.owner
+    UPDATE partitions p SET owner_agent_id = decided.owner, former_owner_id = CASE
+        WHEN p.former_owner_id = decided.owner AND p.owner_agent_id = ANY($4::text[]) THEN '' ELSE p.owner_agent_id END
     FROM unnest($1::uuid[], $2::int[], $3::text[]) AS decided (topic_id, partition_id, owner)
     WHERE p.topic_id = decided.topic_id AND p.partition_id = decided.partition_id
 """
@@ -80,7 +81,8 @@ class PostgresPlacements:
             if await connection.fetchval(_DECIDE, version, agents_to_json(agents)) is None:
                 return False
             await lock_partitions(connection, owners)
-            await connection.execute(_OWN, *columns(owners), list(owners.values()))
+            ids = [candidate.agent_id for candidate in agents]
+            await connection.execute(_OWN, *columns(owners), list(owners.values()), ids)
             return True
 
         return await self._database.transact(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Mapping
 
@@ -36,7 +37,10 @@ _LIST_SHARDS = """
 """
 _DECIDE = "UPDATE owner_decisions SET version = version + 1, agents = ? WHERE version = ?"
 _OWN = """
-    UPDATE partitions SET former_owner_id = owner_agent_id, owner_agent_id = ? WHERE topic_id = ? AND partition_id = ?
+    UPDATE partitions SET owner_agent_id = ?1, former_owner_id = CASE
+        WHEN former_owner_id = ?1 AND owner_agent_id IN (SELECT value FROM json_each(?4)) THEN ''
+        ELSE owner_agent_id END
+    WHERE topic_id = ?2 AND partition_id = ?3
 """
 
 
@@ -78,7 +82,8 @@ class SqlitePlacements:
         def work(connection: sqlite3.Connection) -> bool:
             if not connection.execute(_DECIDE, (agents_to_json(agents), version)).rowcount:
                 return False
-            connection.executemany(_OWN, ((owner, *key_of(partition)) for partition, owner in owners.items()))
+            ids = json.dumps([candidate.agent_id for candidate in agents])
+            connection.executemany(_OWN, ((owner, *key_of(partition), ids) for partition, owner in owners.items()))
             return True
 
         return await self._database.write(work, Change.LEASES)

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from streamhouse.core.placement.assignment import Assignment, Candidate
-from streamhouse.core.placement.bounded_loads import TopicOwners, decide, group_cap, is_settled, topic_cap
+from streamhouse.core.placement.bounded_loads import (
+    TopicOwners,
+    decide,
+    group_cap,
+    is_settled,
+    remembered,
+    topic_cap,
+)
 from streamhouse.core.placement.ring import Ring, partition_key
 
 Key = tuple[str, int]
@@ -52,8 +59,10 @@ class Model:
         assignment = Assignment(self.agents)
         changes = decide(assignment, self.topics, self.decided_among)
         moved = {(name, number) for name, number in changes if self.owners[name][number]}
+        agent_ids = {candidate.agent_id for candidate in self.agents}
         for (name, number), owner in changes.items():
-            self.formers.setdefault(name, {})[number] = self.owners[name][number]
+            owned, formers = self.owners[name][number], self.formers.setdefault(name, {})
+            formers[number] = remembered(owned, formers.get(number, ""), owner, agent_ids)
             self.owners[name][number] = owner
         self.decided_among = assignment.candidates
         assert is_settled(assignment, self.topics, self.decided_among), "one decision is all that there is to decide"
@@ -205,6 +214,19 @@ def test_after_restarts_of_all_agents_the_next_that_comes_moves_no_more_than_bef
     assert len(model.follow()) == each * topics
     model.check_evenness()
     model.check_group()
+
+
+def test_after_restarts_of_all_agents_again_and_again_every_one_has_what_it_had() -> None:
+    model = cluster_of(4, [6] * 30 + [1] * 20)
+    before = {name: dict(owners) for name, owners in model.owners.items()}
+    everybody = model.agents
+    for restarted in 3 * everybody:
+        for model.agents in ([candidate for candidate in everybody if candidate != restarted], everybody):
+            model.follow()
+        moved = sum(
+            before[name][number] != owner for name, owners in model.owners.items() for number, owner in owners.items()
+        )
+        assert moved <= 2, "what is left of the division, and no more"
 
 
 def test_the_movement_is_that_of_the_ring_and_no_more_where_there_is_much_to_count() -> None:
