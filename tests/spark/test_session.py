@@ -102,6 +102,31 @@ def test_a_connect_server_is_no_master_and_java_is_not_blamed(monkeypatch: pytes
         open_session("remote")
 
 
+@pytest.mark.parametrize("conf", [{"spark.master": "SC://host:15002"}, {"spark.remote": "SC://host:15002"}])
+def test_a_connect_server_among_the_settings_is_named(conf: dict[str, str]) -> None:
+    with pytest.raises(InvalidConfig, match="'SC://host:15002' is a Spark Connect server"):
+        open_session("remote", conf=conf)
+
+
+@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"])
+@pytest.mark.parametrize("value", ["", "1"])
+def test_a_variable_that_asks_for_connect_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(InvalidConfig, match=f"{variable} makes every session one of Spark Connect"):
+        open_session("remote")
+
+
+def test_a_setting_that_asks_for_connect_is_named() -> None:
+    with pytest.raises(InvalidConfig, match=r"leave spark\.remote out"):
+        open_session("remote", conf={"spark.remote": "local[2]"})
+
+
+def test_the_settings_have_the_last_word_on_the_master() -> None:
+    with pytest.raises(InvalidConfig, match="there is no master 'mesos://host:5050'"):
+        open_session("elsewhere", conf={"spark.master": "mesos://host:5050"})
+
+
 def test_a_master_that_spark_does_not_know_is_named_before_java_is_started() -> None:
     with pytest.raises(InvalidConfig, match=r"there is no master 'mesos://host:5050' \(it is local\[\*\]"):
         open_session("elsewhere", master="mesos://host:5050")

@@ -201,6 +201,18 @@ def test_a_job_that_fails_leaves_nothing_in_the_topic(spark: SparkSession, embed
     eventually(lambda: not staged_keys(embedded_node.endpoint), "what the other task staged is removed")
 
 
+def test_a_topic_that_a_row_names_and_that_is_missing_fails_the_job(
+    spark: SparkSession, embedded_node: SparkNode
+) -> None:
+    from pyspark.errors import PySparkException
+
+    topic = embedded_node.new_topic(1)
+    frame = spark.range(0, 10, 1, 1).selectExpr("'v' AS value", f"if(id = 9, 'not-there', '{topic}') AS topic")
+    with pytest.raises(PySparkException, match="there is no topic 'not-there'"):
+        write(frame, embedded_node)
+    assert consume(embedded_node.bootstrap, topic) == []
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [

@@ -35,6 +35,7 @@ to the disk in any case, and what a crash of the machine, not of the process, di
 
 _LOCAL = re.compile(r"local(\[(?P<cores>\*|\d+)(?P<tries>,\d+)?\])?|local-cluster\[.*\]")
 _CONNECT = "sc://"
+_CONNECT_MODE = ("spark.remote", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 _MASTERS = ("local", "spark://", "k8s://")
 _TASK_TRIES = 4
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
@@ -47,7 +48,10 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
     the options for Java.
 
     On any other master than a local one the executors' Python must have this package installed."""
-    _check_master(os.environ.get("SPARK_REMOTE") or master)
+    conf = conf or {}
+    master = conf.get("spark.master", master)
+    _check_no_connect(master, conf)
+    _check_master(master)
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -60,7 +64,7 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # Else what listens besides the driver, such as a local cluster's workers, takes the machine's own address.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = _combine({**_settings(), **(_local_settings(master) if is_local else {})}, conf or {})
+    settings = _combine({**_settings(), **(_local_settings(master) if is_local else {})}, conf)
     builder = SparkSession.builder.appName(app_name).master(_with_retries(master))
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -74,14 +78,26 @@ def open_session(app_name: str, *, master: str = "local[*]", conf: Mapping[str, 
     return session
 
 
+def _check_no_connect(master: str, conf: Mapping[str, str]) -> None:
+    """PySpark looks at all of these, and at variables even if they are empty."""
+    for address in (conf.get("spark.remote"), os.environ.get("SPARK_REMOTE"), master):
+        if address and address.lower().startswith(_CONNECT):
+            raise InvalidConfig(
+                f"{address!r} is a Spark Connect server, which has a session of its own",
+                hint=f"SparkSession.builder.remote({address!r}).getOrCreate() gives it, and it knows"
+                " format('streamhouse') if the server's Python has this package",
+            )
+    given = conf.keys() | os.environ.keys()
+    asking = next((name for name in _CONNECT_MODE if name in given), None)
+    if asking is not None:
+        raise InvalidConfig(
+            f"{asking} makes every session one of Spark Connect, and a Connect server has a session of its own",
+            hint=f"leave {asking} out, or ask for the server's: SparkSession.builder.remote('sc://HOST:PORT')",
+        )
+
+
 def _check_master(master: str) -> None:
     """Spark's Java process would end without a word that reaches us, as if Java were what is wrong."""
-    if master.startswith(_CONNECT):
-        raise InvalidConfig(
-            f"{master!r} is a Spark Connect server, which has a session of its own",
-            hint=f"SparkSession.builder.remote({master!r}).getOrCreate() gives it, and it knows format('streamhouse')"
-            " if the server's Python has this package",
-        )
     if master != "yarn" and not master.startswith(_MASTERS):
         raise InvalidConfig(
             f"there is no master {master!r}", hint="it is local[*], spark://HOST:PORT, k8s://HOST:PORT or yarn"
