@@ -52,10 +52,20 @@ def maintain() -> None:
     """
 
 
+def _assignments_of(what: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
+    """An option's callback, so that what is malformed is refused before a node is asked."""
+    return lambda _, __, texts: parse_assignments(texts, what)
+
+
 def _spark_options(command: Command) -> Command:
     for option in (
         click.option(
-            "--spark-conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated."
+            "--spark-conf",
+            "conf",
+            multiple=True,
+            callback=_assignments_of("Spark setting"),
+            metavar="NAME=VALUE",
+            help="A setting of Spark; may be repeated.",
         ),
         click.option(
             "--master", default="local[*]", show_default=True, metavar="URL", help="The Spark master to run on."
@@ -103,7 +113,7 @@ def compact(
     dry_run: bool,
     as_json: bool,
     master: str,
-    conf: tuple[str, ...],
+    conf: dict[str, str],
     bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
@@ -144,7 +154,7 @@ def merge(
     dry_run: bool,
     as_json: bool,
     master: str,
-    conf: tuple[str, ...],
+    conf: dict[str, str],
     bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
@@ -194,6 +204,7 @@ def merge(
     "--option",
     "options",
     multiple=True,
+    callback=_assignments_of("target's option"),
     metavar="NAME=VALUE",
     help="What deltalake, pyiceberg or S3 must be told, such as uri=… of a catalog; may be repeated.",
 )
@@ -205,11 +216,11 @@ def export(
     topic: str,
     location: str,
     format_name: str,
-    options: tuple[str, ...],
+    options: dict[str, str],
     dry_run: bool,
     as_json: bool,
     master: str,
-    conf: tuple[str, ...],
+    conf: dict[str, str],
     bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
@@ -237,7 +248,7 @@ def export(
         topic=topic,
         format=format_name,
         location=location,
-        options=parse_assignments(options, "option"),
+        options=options,
         dry_run=dry_run,
     )
     with _session("export", master, conf) as spark:
@@ -266,7 +277,7 @@ def verify(
     dry_run: bool,
     as_json: bool,
     master: str,
-    conf: tuple[str, ...],
+    conf: dict[str, str],
     bootstrap: str | None,
     config_file: str | None,
     **given: str | bool | None,
@@ -315,7 +326,7 @@ def rebuild(
     dry_run: bool,
     as_json: bool,
     master: str,
-    conf: tuple[str, ...],
+    conf: dict[str, str],
     config_file: str | None,
     **given: str | bool | None,
 ) -> int:
@@ -353,10 +364,10 @@ def _require_packages() -> None:
 
 
 @contextmanager
-def _session(job: str, master: str, conf: tuple[str, ...]) -> Iterator[SparkSession]:
+def _session(job: str, master: str, conf: dict[str, str]) -> Iterator[SparkSession]:
     from streamhouse.spark.session import open_session
 
-    session = open_session(f"streamhouse maintain {job}", master=master, conf=parse_assignments(conf, "Spark setting"))
+    session = open_session(f"streamhouse maintain {job}", master=master, conf=conf)
     try:
         yield session
     finally:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 
+from services.ports import free_port
 from streamhouse.cli import maintain, spark_node
 from streamhouse.cli.main import run
 from streamhouse.client.admin import Admin
@@ -79,7 +80,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch, node: Broker) -> Jobs:
     jobs = Jobs()
 
     @contextmanager
-    def session(job: str, master: str, conf: tuple[str, ...]) -> Iterator[object]:
+    def session(job: str, master: str, conf: dict[str, str]) -> Iterator[object]:
         jobs.masters.append(master)
         yield object()
 
@@ -220,7 +221,25 @@ def test_missing_and_wrong_arguments_are_usage_errors(jobs: Jobs, capsys: pytest
     assert "give a directory, or s3://bucket/prefix" in capsys.readouterr().err
     assert run(["maintain", "export", "orders", "--to", "/x", "--format", "csv"]) == 2
     assert run(["maintain", "compact", "--target-size", "huge"]) == 2
-    assert run(["maintain", "export", "orders", "--to", "/x", "--option", "uri"]) == 2
+    assert jobs.asked == []
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "message"),
+    [
+        (["merge"], ["--spark-conf", "bad"], "'bad' is not a Spark setting; write NAME=VALUE"),
+        (["rebuild"], ["--spark-conf", "a=1", "--spark-conf", "a=2"], "Spark setting 'a' is given twice"),
+        (["export", "orders", "--to", "/x"], ["--option", "uri"], "'uri' is not a target's option; write NAME=VALUE"),
+    ],
+)
+def test_a_malformed_assignment_is_refused_before_a_node_is_asked(
+    jobs: Jobs, capsys: pytest.CaptureFixture[str], command: list[str], option: list[str], message: str
+) -> None:
+    nobody = [] if command == ["rebuild"] else ["--bootstrap", f"127.0.0.1:{free_port()}"]
+
+    assert run(["maintain", *command, *option, *nobody]) == 2
+
+    assert message in capsys.readouterr().err
     assert jobs.asked == []
 
 
