@@ -18,25 +18,23 @@ NOT_RUN = {
         "Apache Kafka's tools come by Maven; make test-peers runs them, tests/apache_kafka/test_tools.py"
     ],
     "docs/declarative-pipelines.md": [
-        "an excerpt; tests/long/test_declarative.py runs the whole example",
-        "starts a Spark server of its own; tests/long/test_declarative.py runs it",
+        "an excerpt; `make test-long` runs the whole example: tests/long/test_declarative.py",
+        "starts a second Spark beside the pages' own; `make test-long` runs it: tests/long/test_declarative.py",
     ],
-    "docs/grpc.md": ["grpcurl is in no package of Debian; the programs below make the same calls"],
-    "docs/maintenance.md": ["needs a REST catalog; tests/spark/test_maintain_export.py has one of its own"],
+    "docs/grpc.md": ["grpcurl is in no package of Debian 12; the programs below make the same calls"],
     "docs/metrics.md": ["installs from the network; the tests have it installed"],
     "docs/operations.md": [
         "needs a container engine; tests/e2e/test_compose.py runs these nodes without one",
-        "writes 256 MiB; the figures below are of such a run",
     ],
     "docs/spark.md": [
         "installs from the network; the tests have it installed",
-        "there is no such server here; tests/long/test_connect.py runs one",
+        "there is no such server here; `make test-long` runs one: tests/long/test_connect.py",
     ],
     "docs/testing.md": [
-        "tests of an hour or more, or of another broker",
-        "tests of an hour or more, or of another broker",
-        "tests of an hour or more, or of another broker",
-        "tests of an hour or more, or of another broker",
+        "hours of tests; `make test-long` runs these, and `make test` a few moments of each",
+        "an hour and more of faults; `make test` runs them for moments",
+        "hours of schedules; `make test` runs the first of them",
+        "the tests have no other broker, and run on our own in `make test`",
     ],
     "examples/README.md": ["installs from the network; the tests have it installed"],
 }
