@@ -22,8 +22,11 @@ def completion(context: click.Context, shell: str) -> None:
       streamhouse completion zsh > ~/.zfunc/_streamhouse
       streamhouse completion fish > ~/.config/fish/completions/streamhouse.fish
     """
-    from click.shell_completion import ShellComplete, get_completion_class
+    from click.shell_completion import ShellComplete, add_completion_class, get_completion_class
 
+    from streamhouse.cli.bash_completion import LineComplete
+
+    add_completion_class(LineComplete)
     made_for = get_completion_class(shell)
     assert made_for is not None
     root = context.find_root()
