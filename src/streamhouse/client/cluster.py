@@ -12,7 +12,8 @@ from uuid import UUID
 from streamhouse.client.address import Address
 from streamhouse.client.connection import Connection, ConnectionOptions, NotABroker
 from streamhouse.client.errors import RETRIABLE, error_for, raise_for
-from streamhouse.client.node import addresses_of, kafka_address_at
+from streamhouse.client.first_answer import NoneAnswers, first_answer
+from streamhouse.client.node import addresses_of, kafka_address_at, neither_port
 from streamhouse.model.errors import NotFound, NotLeader, StreamHouseError, Unavailable
 from streamhouse.runtime.clock import Clock, SystemClock
 from streamhouse.runtime.retry import backoff_ms
@@ -73,12 +74,10 @@ class Cluster:
         for connection in self._connections.values():
             if connection.is_open:
                 return connection
-        problems: list[StreamHouseError] = []
-        for address in dict.fromkeys((*self._nodes.values(), *self._bootstrap)):
-            try:
-                return await self._broker_at(address)
-            except Unavailable as problem:
-                problems.append(problem)
+        try:
+            return await first_answer(list(dict.fromkeys((*self._nodes.values(), *self._bootstrap))), self._broker_at)
+        except NoneAnswers as silence:
+            problems = silence.problems
         if len(problems) == 1:
             raise problems[0]
         raise Unavailable(
@@ -91,9 +90,8 @@ class Cluster:
             return await self.connection(address)
         except NotABroker as problem:
             if not problem.speaks_http:
-                raise
-            told = await asyncio.to_thread(kafka_address_at, f"http://{address}")
-        return await self.connection(told)
+                raise neither_port(address) from None
+        return await self.connection(await kafka_address_at(f"http://{address}"))
 
     def known_topic(self, name: str) -> TopicLeaders | None:
         """What is known of a topic without asking, if that is not old: partitions may have been added since."""

@@ -40,6 +40,13 @@ class NotABroker(Unavailable):
         self.speaks_http = speaks_http
 
 
+class Silent(Unavailable):
+    """Connections are accepted at the address, and nothing is answered on them."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="is it paused or overloaded?")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
     client_id: str = "streamhouse"
@@ -83,14 +90,12 @@ class Connection:
         connection._tasks.start(connection._read_answers(), "answers")
         try:
             await connection._learn_versions()
-        except NotABroker:
+        except BaseException as problem:
             await connection.close()
-            raise
-        except Unavailable as problem:
-            await connection.close()
-            raise NotABroker(problem.message, hint=problem.hint) from None
-        except BaseException:
-            await connection.close()
+            if isinstance(problem, Silent):
+                raise silent_at(address, options.connect_timeout_ms) from None
+            if isinstance(problem, Unavailable) and not isinstance(problem, NotABroker):
+                raise NotABroker(problem.message, hint=problem.hint) from None
             raise
         return connection
 
@@ -118,7 +123,7 @@ class Connection:
                 return await answer
         except TimeoutError:
             # Answers come in order: behind one that never comes, none will.
-            problem = Unavailable(f"{self.address} did not answer within {timeout_ms} ms")
+            problem = Silent(f"{self.address} did not answer within {timeout_ms} ms")
             self._fail(problem)
             raise problem from None
 
@@ -258,6 +263,10 @@ async def dial(address: Address, timeout_ms: int) -> tuple[asyncio.StreamReader,
         if problem.errno in (errno.ECONNREFUSED, None):
             raise Unavailable(f"no broker at {address}", hint="start one with `streamhouse serve`") from None
         raise Unavailable(f"cannot connect to {address}: {problem.strerror}") from None
+
+
+def silent_at(address: object, timeout_ms: int) -> Silent:
+    return Silent(f"{address} accepts connections and did not answer within {timeout_ms} ms")
 
 
 def _speaks_http(address: Address) -> NotABroker:

@@ -7,90 +7,105 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
 
 from streamhouse.client.address import Address, parse_bootstrap
-from streamhouse.client.connection import Connection, ConnectionOptions, NotABroker
+from streamhouse.client.connection import Connection, ConnectionOptions, NotABroker, Silent, dial
+from streamhouse.client.first_answer import HEAD_START_S, NoneAnswers, end, first_answer, first_of, problems_of
 from streamhouse.client.http import HttpEndpoints
+from streamhouse.client.node_question import HOW, ask_node, nothing_at
 from streamhouse.model.broker_config import HTTP_ADDRESS_CONFIG
-from streamhouse.model.errors import InvalidInput, StreamHouseError, Unavailable
-from streamhouse.wire.http.rest.cluster import NodeAnswer
+from streamhouse.model.errors import StreamHouseError, Unavailable
+from streamhouse.runtime.tasks import begin
 from streamhouse.wire.kafka.messages import describe_configs, metadata
 
 _PATIENCE_MS = 5_000
 """For each step of finding a node: one that is there answers at once."""
-_NODE_PATH = "/api/v1/node"
 _BROKER_RESOURCE = 4
 _NOT_A_NODE = -1
 _URL = re.compile(r"https?://", re.IGNORECASE)
-_HOW = "give --bootstrap with a node's Kafka or HTTP address; `streamhouse serve` starts one"
 
 
 async def http_endpoint(bootstrap: str) -> str:
     """The URL of the first node's HTTP port that answers, of several with commas between: HOST:PORT of its Kafka port
     or of its HTTP port, or http://HOST:PORT."""
-    problems: list[StreamHouseError] = []
-    for part in _parts(bootstrap):
-        find = _from_url if _is_url(part) else _from_address
-        try:
-            return await find(part)
-        except Unavailable as problem:
-            problems.append(problem)
-    raise _all_of(problems)
+    try:
+        return await first_answer(_parts(bootstrap), _endpoint_at)
+    except NoneAnswers as silence:
+        raise all_of(silence.problems) from None
 
 
 async def http_endpoints(bootstrap: str) -> str:
     """As `http_endpoint`, for who works with nodes for long and goes to another when one is lost: those of all that
     answer, with commas between, and then URLs of others that may answer later."""
     parts = _parts(bootstrap)
-    found = await asyncio.gather(*(http_endpoint(part) for part in parts), return_exceptions=True)
-    problems: dict[str, StreamHouseError] = {}
-    for part, result in zip(parts, found, strict=True):
-        if isinstance(result, Unavailable):
-            problems[part] = result
-        elif isinstance(result, BaseException):
-            raise result
-    answering = [result for result in found if isinstance(result, str)]
-    if not answering:
-        raise _all_of(list(problems.values()))
-    return ",".join(dict.fromkeys([*answering, *filter(_is_url, problems)]))
+    asked = [begin(_endpoint_at(part)) for part in parts]
+    try:
+        if await first_of(asked) is None:
+            raise all_of(problems_of(asked))
+        await asyncio.wait(asked, timeout=HEAD_START_S)
+        answering = [task.result() for task in asked if task.done() and not isinstance(task.exception(), Unavailable)]
+    finally:
+        await end(asked)
+    return ",".join(dict.fromkeys([*answering, *filter(_is_url, parts)]))
 
 
 def check_bootstrap(bootstrap: str) -> None:
     """InvalidInput if it is not one address or URL, or several with commas between."""
-    for part in _parts(bootstrap):
-        if _is_url(part):
-            HttpEndpoints(part, timeout_seconds=0)
-        else:
-            parse_bootstrap(part)
+    _parts(bootstrap)
 
 
 async def addresses_of(bootstrap: str) -> Sequence[Address]:
     """Brokers to ask first, some of which may be HTTP ports; URLs are asked where the Kafka port is."""
-    found: list[Address] = []
-    problems: list[StreamHouseError] = []
-    for part in _parts(bootstrap):
-        if not _is_url(part):
-            found += parse_bootstrap(part)
-            continue
-        try:
-            found.append(await asyncio.to_thread(kafka_address_at, part))
-        except Unavailable as problem:
-            problems.append(problem)
+    parts = _parts(bootstrap)
+    told = await asyncio.gather(*map(kafka_address_at, filter(_is_url, parts)), return_exceptions=True)
+    problems = [result for result in told if isinstance(result, BaseException)]
+    for problem in problems:
+        if not isinstance(problem, Unavailable):
+            raise problem
+    found = [address for part in parts if not _is_url(part) for address in parse_bootstrap(part)]
+    found += [result for result in told if isinstance(result, Address)]
     if not found:
-        raise _all_of(problems)
+        raise all_of([problem for problem in problems if isinstance(problem, Unavailable)])
     return found
 
 
-def kafka_address_at(url: str) -> Address:
-    """Where the node with this HTTP port says that its Kafka port is; blocking."""
-    return parse_bootstrap(_node_at(url).kafka_address)[0]
+async def kafka_address_at(url: str) -> Address:
+    """The Kafka port of the node with this HTTP port where it is said to be, else on the host by which that was
+    reached."""
+    (told,) = parse_bootstrap((await asyncio.to_thread(ask_node, url, _PATIENCE_MS)).kafka_address)
+    tried = dict.fromkeys((told, Address(urlsplit(url).hostname or "", told.port)))
+    for address in tried:
+        try:
+            _, writer = await dial(address, _PATIENCE_MS)
+        except Unavailable:
+            continue
+        writer.close()
+        return address
+    raise Unavailable(
+        f"the node at {url} says that its Kafka port is {told}, and nobody answers {_at_all_of(tried)}",
+        hint="give its Kafka address with --bootstrap HOST:PORT, or start the node with --advertise",
+    )
+
+
+def neither_port(address: Address) -> NotABroker:
+    return NotABroker(f"what answers at {address} is neither a node's Kafka port nor its HTTP port", hint=HOW)
+
+
+def all_of(problems: Sequence[StreamHouseError]) -> StreamHouseError:
+    """That none of several addresses led to a node."""
+    if len(problems) == 1:
+        return problems[0]
+    return Unavailable("no node answers: " + "; ".join(each.message for each in problems), hint=problems[0].hint)
+
+
+async def _endpoint_at(part: str) -> str:
+    return await (_from_url if _is_url(part) else _from_address)(part)
 
 
 async def _from_url(url: str) -> str:
-    await asyncio.to_thread(_node_at, url)
+    await asyncio.to_thread(ask_node, url, _PATIENCE_MS)
     return url.rstrip("/")
 
 
@@ -101,11 +116,11 @@ async def _from_address(text: str) -> str:
     except NotABroker as problem:
         if problem.speaks_http:
             return await _from_url(f"http://{address}")
-        raise Unavailable(
-            f"what answers at {address} is neither a node's Kafka port nor its HTTP port", hint=_HOW
-        ) from None
+        raise neither_port(address) from None
+    except Silent:
+        raise
     except Unavailable as problem:
-        raise _nothing_at(address, problem.message.removeprefix(f"no broker at {address}")) from None
+        raise nothing_at(address, problem.message.removeprefix(f"no broker at {address}")) from None
     async with connection:
         told = await _told_http(connection)
     return await _reachable(address, told)
@@ -126,7 +141,7 @@ async def _told_http(connection: Connection) -> str:
         config.value for result in answer.results for config in result.configs if config.name == HTTP_ADDRESS_CONFIG
     ]
     if not told:
-        raise Unavailable(f"{connection.address} is a Kafka broker and no StreamHouse node", hint=_HOW)
+        raise Unavailable(f"{connection.address} is a Kafka broker and no StreamHouse node", hint=HOW)
     if not told[0]:
         raise Unavailable(f"the node at {connection.address} has no HTTP port open", hint="ask another node")
     return told[0]
@@ -142,41 +157,24 @@ async def _reachable(kafka: Address, told: str) -> str:
         except Unavailable:
             continue
     raise Unavailable(
-        f"the node at {kafka} says that its HTTP port is {told}, and nothing of its answers"
-        f" {' or '.join(f'at {address}' for address in tried)}",
+        f"the node at {kafka} says that its HTTP port is {told}, and nothing of its answers {_at_all_of(tried)}",
         hint="give its HTTP address with --bootstrap http://HOST:PORT, or start the node with --advertise-http",
     )
 
 
-def _node_at(url: str) -> NodeAnswer:
-    endpoints = HttpEndpoints(url, timeout_seconds=_PATIENCE_MS / 1000, retry_seconds=0)
-    try:
-        return msgspec.json.decode(endpoints.call("GET", _NODE_PATH), type=NodeAnswer)
-    except Unavailable as problem:
-        raise _nothing_at(url, problem.message.partition("does not answer: ")[2] or problem.message) from None
-    except InvalidInput:
-        raise
-    except (StreamHouseError, msgspec.DecodeError) as problem:
-        raise Unavailable(
-            f"what answers at {url} is an HTTP server and no StreamHouse node: {problem}", hint=_HOW
-        ) from None
-    finally:
-        endpoints.close()
-
-
-def _nothing_at(address: object, why: str) -> Unavailable:
-    return Unavailable(f"nothing answers at {address}{f': {why}' if why else ''}", hint=_HOW)
+def _at_all_of(addresses: Iterable[Address]) -> str:
+    return " or ".join(f"at {address}" for address in addresses)
 
 
 def _parts(bootstrap: str) -> list[str]:
-    return [part.strip() for part in bootstrap.split(",")]
+    parts = [part.strip() for part in bootstrap.split(",")]
+    for part in parts:
+        if _is_url(part):
+            HttpEndpoints(part, timeout_seconds=0)
+        else:
+            parse_bootstrap(part)
+    return parts
 
 
 def _is_url(text: str) -> bool:
     return _URL.match(text) is not None
-
-
-def _all_of(problems: Sequence[StreamHouseError]) -> StreamHouseError:
-    if len(problems) == 1:
-        return problems[0]
-    return Unavailable("no node answers: " + "; ".join(each.message for each in problems), hint=problems[0].hint)

@@ -17,8 +17,10 @@ from rest_parts.caller import RestCaller
 from rest_parts.sending import send
 from streamhouse.app.doors import Door
 from streamhouse.app.node import Node
+from streamhouse.client import node
 from streamhouse.client.cluster import Cluster
-from streamhouse.client.node import http_endpoint
+from streamhouse.client.connection import ConnectionOptions
+from streamhouse.client.node import http_endpoint, http_endpoints
 from streamhouse.model.broker_config import HTTP_ADDRESS_CONFIG
 from streamhouse.model.errors import InvalidConfig, InvalidInput, Unavailable
 from streamhouse.model.settings import Settings
@@ -65,9 +67,16 @@ def answering(answer: bytes) -> Iterator[str]:
     thread.join(HUNG_SECONDS)
 
 
-def topics_of(bootstrap: str) -> list[str]:
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Where connections are accepted, as the kernel does for a process that is paused, and nothing is answered."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def topics_of(bootstrap: str, patience_ms: int = 10_000) -> list[str]:
     async def ask() -> list[str]:
-        async with Cluster.connect(bootstrap) as cluster:
+        async with Cluster.connect(bootstrap, ConnectionOptions(connect_timeout_ms=patience_ms)) as cluster:
             return [topic.name for topic in await cluster.all_topics()]
 
     return asyncio.run(ask())
@@ -115,12 +124,12 @@ def test_a_node_on_ipv6_is_found_too() -> None:
 async def test_a_server_without_an_agent_is_found_though_no_broker_list_names_it(tmp_path: Path) -> None:
     places = {"metadata": f"sqlite://{tmp_path}/metadata.db", "objects": f"file://{tmp_path}/objects"}
     ports = {"kafka_port": 0, "http_port": 0, "grpc_port": 0, "flume_port": 0}
-    node = Node(Settings(data_dir=str(tmp_path), **places, **ports), is_agent=False, opens=[Door.HTTP])
-    await node.start()
+    server = Node(Settings(data_dir=str(tmp_path), **places, **ports), is_agent=False, opens=[Door.HTTP])
+    await server.start()
     try:
-        assert await http_endpoint(node.kafka.address) == f"http://{node.addresses['http']}"
+        assert await http_endpoint(server.kafka.address) == f"http://{server.addresses['http']}"
     finally:
-        await node.drain()
+        await server.drain()
 
 
 def test_a_node_is_called_where_it_says_else_on_the_host_by_which_it_was_found() -> None:
@@ -155,16 +164,73 @@ def test_where_nothing_answers_is_said_at_once(nowhere: str) -> None:
 
 def test_what_is_no_node_is_told_apart(broker: Broker) -> None:
     for neither in (broker.grpc_address, broker.flume_address):
-        said = refusal_of(lambda neither=neither: endpoint_of(neither))
-        assert said == f"what answers at {neither} is neither a node's Kafka port nor its HTTP port"
+        for ask in (endpoint_of, topics_of):
+            said = refusal_of(lambda ask=ask, neither=neither: ask(neither))
+            assert said == f"what answers at {neither} is neither a node's Kafka port nor its HTTP port"
+    for other in (broker.grpc_address, broker.flume_address, broker.bootstrap):
+        for ask in (endpoint_of, topics_of):
+            said = refusal_of(lambda ask=ask, other=other: ask(f"http://{other}"))
+            assert said == f"what answers at http://{other} is no HTTP server"
     with answering(b"SSH-2.0-OpenSSH_9.6\r\n") as shell:
         assert "is neither a node's Kafka port" in refusal_of(lambda: endpoint_of(shell))
+        assert "is neither a node's Kafka port" in refusal_of(lambda: topics_of(shell))
     page = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnginx"
     with answering(page) as web:
         for address in (web, f"http://{web}"):
             said = refusal_of(lambda address=address: endpoint_of(address))
-            assert "is an HTTP server and no StreamHouse node" in said
+            assert "is an HTTP server and no StreamHouse node: it answered 404: nginx" in said
             assert "is an HTTP server and no StreamHouse node" in refusal_of(lambda address=address: topics_of(address))
+
+
+def test_a_url_for_tls_at_a_port_without_it_is_told_how_to_be_written(broker: Broker) -> None:
+    with pytest.raises(Unavailable) as refused:
+        endpoint_of(broker.endpoint.replace("http:", "https:"))
+    assert "does not speak TLS" in refused.value.message
+    assert refused.value.hint == "write http://"
+
+
+def test_a_node_that_accepts_connections_and_is_silent_is_a_node_all_the_same(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "_PATIENCE_MS", 100)
+    for address in (silent, f"http://{silent}"):
+        for ask in (endpoint_of, lambda address: topics_of(address, patience_ms=100)):
+            with pytest.raises(Unavailable) as refused:
+                ask(address)
+            said = f"{address} accepts connections and did not answer within 100 ms (is it paused or overloaded?)"
+            assert str(refused.value) == said
+
+
+def test_nobody_waits_for_a_silent_address_beside_one_that_answers(
+    broker: Broker, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be waited for until the test is ended."""
+    forever_ms = 10_000_000
+    monkeypatch.setattr(node, "_PATIENCE_MS", forever_ms)
+    for address in (f"{silent},{broker.bootstrap}", f"{broker.bootstrap},{silent}"):
+        assert endpoint_of(address) == broker.endpoint
+        assert asyncio.run(http_endpoints(address)) == broker.endpoint
+        assert topics_of(address, patience_ms=forever_ms) == ["orders"]
+
+
+def test_a_node_that_is_called_by_a_name_that_it_does_not_know_says_so_itself(broker: Broker) -> None:
+    called = broker.endpoint.replace("127.0.0.1", "127.1")
+    for ask in (endpoint_of, topics_of):
+        with pytest.raises(Unavailable) as refused:
+            ask(called)
+        assert refused.value.message.startswith(f"the node at {called}: this port is called by an IP address")
+        assert "--http-names" in (refused.value.hint or "")
+        assert ask(f"{called},{broker.bootstrap}")
+
+
+def test_a_kafka_port_is_tried_where_it_is_said_to_be_and_on_the_host_of_the_http_port(nowhere: str) -> None:
+    with Broker(http=True, advertise="127.0.0.2", advertise_http="127.0.0.1") as broker:  # at which nobody listens
+        broker.create_topic("orders", 1)
+        for address in (broker.endpoint, broker.endpoint.removeprefix("http://")):
+            assert topics_of(address) == ["orders"]
+    with Broker(http=True, advertise=nowhere) as broker:
+        said = refusal_of(lambda: topics_of(broker.endpoint))
+        assert said.startswith(f"the node at {broker.endpoint} says that its Kafka port is {nowhere}, and nobody")
 
 
 async def test_a_broker_that_is_no_node_is_told_apart() -> None:
