@@ -10,7 +10,7 @@ from streamhouse.cli.agent_report import agent_as_json, drained_as_json, named, 
 from streamhouse.cli.console import announce, count_of, print_json, print_line
 from streamhouse.cli.options import as_duration_ms, json_option
 from streamhouse.cli.settings_options import effective_settings, settings_options
-from streamhouse.cli.where import database_options, place_of, place_options
+from streamhouse.cli.where import database_of, database_options, place_of, place_options
 from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_state, waits_for
 from streamhouse.model.errors import InvalidInput
 
@@ -132,7 +132,7 @@ def forget(agent_id: str, config_file: str | None, **given: str | bool | None) -
     """
     from streamhouse.cli.metadata_store import with_metadata
 
-    settings = effective_settings(config_file, given).settings
+    settings = database_of(config_file, given)
 
     async def work(store: MetadataStore) -> None:
         state = await read_cluster_state(store, settings.liveness)
@@ -145,7 +145,7 @@ def forget(agent_id: str, config_file: str | None, **given: str | bool | None) -
             raise InvalidInput(
                 f"{count_of(len(waiting), 'partition')} ({named(waiting)}) may have acknowledged records on the disk "
                 f"of agent {agent_id!r} only",
-                hint="start it again, or give them up with `streamhouse partition elect TOPIC P --unclean`",
+                hint="start it again, or `streamhouse partition elect TOPIC P --unclean --metadata …` gives them up",
             )
         await store.deregister_agent(agent_id)
 

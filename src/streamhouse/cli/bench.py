@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamhouse.cli.console import print_json, print_line, print_note, print_table
-from streamhouse.cli.options import as_size_bytes, bootstrap_option, json_option, run_async
+from streamhouse.cli.options import as_size_bytes, as_topic_name, bootstrap_option, json_option, run_async
 
 if TYPE_CHECKING:
     from streamhouse.cli.bench_run import BenchPlan, BenchResult
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     "--compression", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none", show_default=True
 )
 @click.option("--probes", type=click.IntRange(min=1), default=500, show_default=True, help="Records timed one by one.")
-@click.option("--topic", help="Use this topic and leave it there; by default one is made and deleted.")
+@click.option(
+    "--topic", callback=as_topic_name, help="Use this topic and leave it there; by default one is made and deleted."
+)
 @json_option
 @bootstrap_option
 def bench(
@@ -47,6 +49,8 @@ def bench(
       streamhouse bench --records 1000000 --size 1KiB --partitions 8 --compression lz4
       streamhouse bench --acks 1 --json
     """
+    if size < 1:
+        raise click.UsageError("--size: a record's value has one byte or more")
     from streamhouse.cli.bench_run import BenchPlan, run_bench
     from streamhouse.client.partition_sender import Acks
     from streamhouse.format.compression import Codec

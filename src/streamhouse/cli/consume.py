@@ -11,12 +11,11 @@ from click.core import ParameterSource
 
 from streamhouse.cli.completing import complete_groups, complete_topics
 from streamhouse.cli.console import print_note
-from streamhouse.cli.options import bootstrap_option, run_async
+from streamhouse.cli.options import as_group_id, as_topic_name, bootstrap_option, run_async
 from streamhouse.cli.record_format import TEMPLATE_HELP, Renderer, record_renderer
 from streamhouse.cli.start_offset import OFFSET_HELP, StartKind, StartOffset, parse_start_offset
 from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.model.errors import NotFound
-from streamhouse.model.names import check_group_id, check_topic_name
 
 if TYPE_CHECKING:
     from streamhouse.client.consumer import ConsumedRecord, Consumer
@@ -25,7 +24,7 @@ _POLL_WAIT_MS = 500
 
 
 @click.command(short_help="Read records.")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", callback=as_topic_name, shell_complete=complete_topics)
 @click.option(
     "--partition", "-p", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one; repeatable."
 )
@@ -37,6 +36,7 @@ _POLL_WAIT_MS = 500
     "--group",
     "-g",
     metavar="NAME",
+    callback=as_group_id,
     shell_complete=complete_groups,
     help="Read as a member of this consumer group: commit what is printed, and go on there.",
 )
@@ -94,11 +94,8 @@ def consume(
     escape = sys.stdout.isatty() if escape is None else escape
     default = StartOffset(StartKind.LATEST if follow and not from_beginning else StartKind.EARLIEST)
     with refusing_as_usage():
-        check_topic_name(topic)
         start = default if offset_text is None else parse_start_offset(offset_text)
         render = record_renderer("json" if as_json else format_text, escape=escape)
-        if group is not None:
-            check_group_id(group)
     if group is None:
         run_async(_consume(bootstrap, topic, partitions, start, follow, max_messages, render))
         return 0

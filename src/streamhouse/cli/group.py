@@ -14,7 +14,7 @@ from streamhouse.cli.group_report import (
     print_description,
     print_moves,
 )
-from streamhouse.cli.options import bootstrap_option, json_option, run_async
+from streamhouse.cli.options import as_group_id, bootstrap_option, json_option, run_async
 from streamhouse.cli.start_offset import parse_start_offset
 from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
 from streamhouse.model.errors import InvalidInput
@@ -75,7 +75,7 @@ def list_groups(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool, 
 
 
 @group.command(short_help="Show a group's state, members and lag.")
-@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
+@click.argument("name", metavar="GROUP", callback=as_group_id, shell_complete=complete_groups)
 @json_option
 @bootstrap_option
 def describe(name: str, as_json: bool, bootstrap: str) -> None:
@@ -103,7 +103,7 @@ def describe(name: str, as_json: bool, bootstrap: str) -> None:
 
 
 @group.command(short_help="Move a group to other offsets.")
-@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
+@click.argument("name", metavar="GROUP", callback=as_group_id, shell_complete=complete_groups)
 @click.option(
     "--topic",
     "topics",
@@ -166,7 +166,7 @@ def reset(
 
 
 @group.command(short_help="Delete a group and its offsets.")
-@click.argument("name", metavar="GROUP", shell_complete=complete_groups)
+@click.argument("name", metavar="GROUP", callback=as_group_id, shell_complete=complete_groups)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @bootstrap_option

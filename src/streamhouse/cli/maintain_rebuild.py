@@ -14,6 +14,7 @@ from streamhouse.app.options import metadata_url, objects_url, s3_options
 from streamhouse.cli.console import print_error
 from streamhouse.cli.maintain_report import print_rebuilt
 from streamhouse.cli.object_store import opened_objects
+from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.format.object_keys import SEGMENTS_PREFIX
 from streamhouse.log.data_directory import DataDirectory
 from streamhouse.log.wal_files import wal_paths
@@ -43,7 +44,9 @@ def run_rebuild(
 ) -> int:
     """The exit code: 1 if offsets are missing and nobody said that it may be so."""
     with _own_wal_agent(Path(settings.data_dir)) as own_agent:
-        bucket = Bucket(url=_absolute(objects_url(settings)), s3=s3_options(settings))
+        with refusing_as_usage():
+            url = _absolute(objects_url(settings))
+        bucket = Bucket(url=url, s3=s3_options(settings))
         agent = own_agent if wal_agent is None else wal_agent
         _check_stores(settings, restores=not dry_run)
         with session() as spark:

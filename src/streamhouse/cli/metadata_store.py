@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 import uvloop
 
+from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.metadata.open import open_metadata
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.model.errors import NotFound
@@ -21,7 +22,9 @@ Result = TypeVar("Result")
 
 @asynccontextmanager
 async def opened_metadata(settings: Settings) -> AsyncIterator[MetadataStore]:
-    store = await open_metadata(_url(settings), SystemClock())
+    with refusing_as_usage():
+        url = _url(settings)
+    store = await open_metadata(url, SystemClock())
     try:
         yield store
     finally:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import uvloop
 
 from streamhouse.app.options import s3_options
+from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.cli.where import Place
 from streamhouse.client.rest import RestClient
 from streamhouse.model.errors import NotFound
@@ -46,7 +47,9 @@ def list_objects(place: Place, prefix: str) -> Sequence[ObjectInfo | StoredSegme
 
 @asynccontextmanager
 async def opened_objects(settings: Settings) -> AsyncIterator[ObjectStore]:
-    store = await open_store(_url(settings), SystemClock(), s3_options(settings))
+    with refusing_as_usage():
+        url = _url(settings)
+    store = await open_store(url, SystemClock(), s3_options(settings))
     try:
         yield store
     finally:

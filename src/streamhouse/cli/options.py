@@ -10,6 +10,7 @@ import click
 
 from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.model.errors import InvalidConfig
+from streamhouse.model.names import check_group_id, check_topic_name
 from streamhouse.model.units import parse_duration_ms, parse_size_bytes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -53,6 +54,21 @@ def as_nodes(ctx: click.Context, param: click.Parameter, text: str | None) -> st
 
         with refusing_as_usage(param.opts[0]):
             check_bootstrap(text)
+    return text
+
+
+def as_topic_name(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """An argument's callback: no topic has a name like another one."""
+    if text is not None:
+        with refusing_as_usage():
+            check_topic_name(text)
+    return text
+
+
+def as_group_id(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    if text is not None:
+        with refusing_as_usage():
+            check_group_id(text)
     return text
 
 

@@ -10,10 +10,9 @@ import click
 from streamhouse.cli.completing import complete_topics
 from streamhouse.cli.console import print_json, print_line
 from streamhouse.cli.escape import escape_text
-from streamhouse.cli.options import as_duration_ms, json_option
+from streamhouse.cli.options import as_duration_ms, as_topic_name, json_option
 from streamhouse.cli.partition_report import placement_as_json, print_placements
-from streamhouse.cli.settings_options import effective_settings
-from streamhouse.cli.where import database_options, place_of, place_options
+from streamhouse.cli.where import database_of, database_options, place_of, place_options
 from streamhouse.cluster.orders import waiting_note
 from streamhouse.cluster.state import leader_of, name_of, read_cluster_state, waits_for
 from streamhouse.model.errors import InvalidInput
@@ -33,12 +32,12 @@ def partition() -> None:
     Examples:
       streamhouse partition list orders
       streamhouse partition move orders 3 --to a2
-      streamhouse partition elect orders 3 --unclean
+      streamhouse partition elect orders 3 --unclean --metadata postgresql://user@host/db
     """
 
 
 @partition.command("list", short_help="List partitions with their leaders and offsets.")
-@click.argument("topic", required=False, shell_complete=complete_topics)
+@click.argument("topic", required=False, callback=as_topic_name, shell_complete=complete_topics)
 @json_option
 @_place_options
 def list_partitions(
@@ -72,7 +71,7 @@ def list_partitions(
 
 
 @partition.command(short_help="Move a partition to another agent.")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", callback=as_topic_name, shell_complete=complete_topics)
 @click.argument("number", metavar="PARTITION", type=click.IntRange(min=0))
 @click.option("--to", "agent_id", metavar="ID", help="The agent that is to lead it from now on, whoever owns it.")
 @click.option("--unpin", is_flag=True, help="Give it back to its owner.")
@@ -125,7 +124,7 @@ def move(
 
 
 @partition.command(short_help="Let others lead a partition whose agent is lost.")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", callback=as_topic_name, shell_complete=complete_topics)
 @click.argument("number", metavar="PARTITION", type=click.IntRange(min=0))
 @click.option("--unclean", is_flag=True, help="Give up records that were acknowledged and that nobody else has.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -153,7 +152,7 @@ def elect(
     """
     from streamhouse.cli.metadata_store import with_metadata
 
-    settings = effective_settings(config_file, given).settings
+    settings = database_of(config_file, given)
     state = with_metadata(settings, lambda store: read_cluster_state(store, settings.liveness))
     placement = state.partition(topic, number)
     lost = _lost_agent(placement)

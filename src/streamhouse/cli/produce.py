@@ -12,9 +12,14 @@ import click
 
 from streamhouse.cli.completing import complete_topics
 from streamhouse.cli.console import Progress, print_line, print_note, progress_bar
-from streamhouse.cli.options import as_duration_ms, bootstrap_option, json_option, parse_assignments, run_async
-from streamhouse.cli.usage import refusing_as_usage
-from streamhouse.model.names import check_topic_name
+from streamhouse.cli.options import (
+    as_duration_ms,
+    as_topic_name,
+    bootstrap_option,
+    json_option,
+    parse_assignments,
+    run_async,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,7 +39,7 @@ class _Input:
 
 
 @click.command(short_help="Write records.")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", callback=as_topic_name, shell_complete=complete_topics)
 @click.option("--message", "-m", help="The record's value; without it, every line of stdin is a record.")
 @click.option("--key", "-k", help="The record's key, which decides its partition.")
 @click.option("--null", "is_null", is_flag=True, help="A record without a value: a tombstone for its key.")
@@ -80,8 +85,6 @@ def produce(
         raise click.UsageError("--key and --key-separator exclude each other")
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
-    with refusing_as_usage():
-        check_topic_name(topic)
     header_pairs = [(name, _bytes(value)) for name, value in parse_assignments(headers, "header").items()]
     fixed_key = None if key is None else _bytes(key)
     if single:

@@ -8,13 +8,12 @@ import click
 
 from streamhouse.cli.completing import complete_topics
 from streamhouse.cli.console import print_json, print_line, print_table
-from streamhouse.cli.options import bootstrap_option, json_option, parse_assignments, run_async
+from streamhouse.cli.options import as_topic_name, bootstrap_option, json_option, parse_assignments, run_async
 from streamhouse.cli.settings_options import effective_settings, settings_options
 from streamhouse.cli.topic_report import print_configs, print_description, topic_as_json
 from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.model.config_units import check_topic_configs
 from streamhouse.model.errors import Unavailable
-from streamhouse.model.names import check_topic_name
 from streamhouse.model.settings import Settings
 from streamhouse.model.topic import CONFIG_KEYS, unknown_config
 
@@ -35,7 +34,7 @@ def topic() -> None:
 
 
 @topic.command(short_help="Make a topic.")
-@click.argument("name")
+@click.argument("name", callback=as_topic_name)
 @click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions; default: the broker's.")
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="Topic config; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed when the topic is already there.")
@@ -54,7 +53,6 @@ def create(
       streamhouse topic create orders --partitions 8 --config retention.ms=7d --config segment.bytes=8MiB
     """
     with refusing_as_usage():
-        check_topic_name(name)
         assigned = check_topic_configs(parse_assignments(configs, "topic config"))
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
@@ -109,7 +107,7 @@ def list_topics(as_json: bool, bootstrap: str) -> None:
 
 
 @topic.command(short_help="Show a topic's partitions, offsets and configuration.")
-@click.argument("name", shell_complete=complete_topics)
+@click.argument("name", callback=as_topic_name, shell_complete=complete_topics)
 @click.option("--all", "shows_all", is_flag=True, help="Also the configs that have no effect here.")
 @json_option
 @bootstrap_option
@@ -149,7 +147,7 @@ def describe(
 
 
 @topic.command(short_help="Change a topic's configuration, or add partitions.")
-@click.argument("name", shell_complete=complete_topics)
+@click.argument("name", callback=as_topic_name, shell_complete=complete_topics)
 @click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions, more than there are.")
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="Config to set; may be repeated.")
 @click.option("--delete-config", "deleted", multiple=True, metavar="NAME", help="Config to put back to its default.")
@@ -178,6 +176,8 @@ def alter(
         assigned = check_topic_configs(parse_assignments(configs, "topic config"))
         for misspelt in sorted(set(deleted) - CONFIG_KEYS.keys()):
             raise unknown_config(misspelt)  # a broker would say nothing: there is nothing to delete
+    for name_of_both in sorted(set(deleted) & assigned.keys()):
+        raise click.UsageError(f"--config and --delete-config both name {name_of_both}")
     if not assigned and not deleted and partitions is None:
         raise click.UsageError("nothing to change; give --config NAME=VALUE, --delete-config NAME or --partitions N")
     from streamhouse.cli.topic_lookup import find_topic
@@ -205,7 +205,7 @@ def alter(
 
 
 @topic.command(short_help="Delete a topic and its records.")
-@click.argument("name", shell_complete=complete_topics)
+@click.argument("name", callback=as_topic_name, shell_complete=complete_topics)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @bootstrap_option

@@ -9,6 +9,7 @@ import click
 
 from streamhouse.cli.console import print_error, print_json, print_line, print_table
 from streamhouse.cli.options import data_dir_option, json_option
+from streamhouse.cli.usage import refusing_as_usage
 
 if TYPE_CHECKING:
     from streamhouse.cli.wal_report import WalFileReport
@@ -44,7 +45,9 @@ def show(files: tuple[Path, ...], data_dir: Path, entries: bool, as_json: bool) 
     """
     from streamhouse.cli.wal_report import inspect_wal
 
-    reports = inspect_wal(files or _files_of(data_dir))
+    with refusing_as_usage():
+        paths = files or _files_of(data_dir)
+    reports = inspect_wal(paths)
     if as_json:
         print_json({"files": [_as_json(report, entries) for report in reports]})
     else:

@@ -86,6 +86,16 @@ def place_of(bootstrap: str | None, config_file: str | None, given: Mapping[str,
         return Place(endpoint="", settings=settings)
 
 
+def database_of(config_file: str | None, given: Mapping[str, str | bool | None]) -> Settings:
+    """For a command of `database_options`. Who has said which cluster, but not where its database is, does not mean
+    the one that happens to be in this directory."""
+    effective = effective_settings(config_file, given)
+    names_store = any(effective.sources[name] != DEFAULT_SOURCE for name in STORES if name in given)
+    if os.environ.get(BOOTSTRAP_VARIABLE) and not names_store:
+        raise _no_node_does_it(click.get_current_context(), f"{BOOTSTRAP_VARIABLE} names nodes only")
+    return effective.settings
+
+
 def find_endpoint(bootstrap: str) -> str:
     """URLs of the HTTP ports of nodes, the first of which answers."""
     from streamhouse.client.node import http_endpoints
@@ -95,8 +105,11 @@ def find_endpoint(bootstrap: str) -> str:
 
 def _refuse_bootstrap(ctx: click.Context, param: click.Parameter, text: str | None) -> None:
     if text is not None:
-        raise click.UsageError(
-            f"`{ctx.command_path}` is for who has the database, and no node does it: give --metadata or --data-dir"
-            " instead of --bootstrap",
-            ctx=ctx,
-        )
+        raise _no_node_does_it(ctx, "not --bootstrap")
+
+
+def _no_node_does_it(ctx: click.Context, but: str) -> click.UsageError:
+    return click.UsageError(
+        f"`{ctx.command_path}` is for who has the database, and no node does it: give --metadata or --data-dir; {but}",
+        ctx=ctx,
+    )

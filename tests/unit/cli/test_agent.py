@@ -217,7 +217,7 @@ def test_options_before_the_verb_are_refused_instead_of_ignored(capsys: pytest.C
 
 @pytest.mark.parametrize("where", [["--metadata", "sqlite:///no/such/file.db"], ["--data-dir", "/no/such/dir"]])
 def test_looking_for_a_cluster_makes_none(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["agent", "list", *where]) == 1
+    assert run(["agent", "list", *where]) == 2
     assert "there is no metadata store '/no/such/" in capsys.readouterr().err
     assert not Path("/no/such").exists()
 

@@ -252,9 +252,31 @@ def test_what_only_the_database_may_do_says_so(
 ) -> None:
     refused = Said(capsys, *command, "--bootstrap", broker.bootstrap)
     assert refused.code == 2
-    assert "is for who has the database, and no node does it: give --metadata or --data-dir" in refused.err
+    assert (
+        "is for who has the database, and no node does it: give --metadata or --data-dir; not --bootstrap"
+        in refused.err
+    )
     told = Said(capsys, *command[:2], "--help")
     assert "for who has the database" in " ".join(told.out.split())
+
+
+@pytest.mark.parametrize(
+    "command", [["agent", "forget", "a1"], ["partition", "elect", "orders", "0", "--unclean", "--yes"]], ids=" ".join
+)
+def test_what_only_the_database_may_do_is_not_done_to_the_one_in_this_directory_for_another_cluster(
+    broker: Broker,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: list[str],
+) -> None:
+    (tmp_path / "streamhouse-data").symlink_to(broker.node.settings.data_dir)
+    assert Said(capsys, *command).code == 1
+    monkeypatch.setenv("STREAMHOUSE_BOOTSTRAP", "a1.example.com:9092")
+    refused = Said(capsys, *command)
+    assert refused.code == 2
+    assert "give --metadata or --data-dir; STREAMHOUSE_BOOTSTRAP names nodes only" in refused.err
+    assert Said(capsys, *command, "--data-dir", "streamhouse-data").code == 1
 
 
 def test_a_cluster_in_a_database_is_left_to_who_named_it(shell: ClusterShell) -> None:
