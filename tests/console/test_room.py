@@ -107,7 +107,7 @@ def test_alerts_of_long_names_fit_and_stay_the_same_element_while_their_text_cha
                 "agents": [AGENT],
                 "partitions": [{"topic": TOPIC, "partition": 1}],
                 "pipelines": [],
-                "commands": [f"streamhouse partition elect {TOPIC} 1 --unclean"],
+                "commands": [f"streamhouse partition elect {TOPIC} 1 --unclean --metadata postgresql://…"],
             }
         ]
         route.fulfill(json=answer)
@@ -122,7 +122,7 @@ def test_alerts_of_long_names_fit_and_stay_the_same_element_while_their_text_cha
         viewer.assert_fits()
         viewer.button("Copy command", within=alerts).click()
         copied = viewer.script("navigator.clipboard.readText()")
-        assert copied == f"streamhouse partition elect {TOPIC} 1 --unclean"
+        assert copied == f"streamhouse partition elect {TOPIC} 1 --unclean --metadata postgresql://…"
         alerts.get_by_role("link", name=f"{TOPIC}/1").click()
         expect(viewer.page.get_by_role("region", name="Chosen")).to_contain_text(f"Partition {TOPIC}/1")
         viewer.assert_fits()

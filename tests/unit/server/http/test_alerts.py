@@ -233,7 +233,7 @@ def test_an_agent_that_does_not_answer_is_named_though_its_heartbeats_come() -> 
 def test_an_agent_without_heartbeats_is_told_of_once_with_the_command_that_forgets_it() -> None:
     gone = replace(CLUSTER, agents=[agent("a"), agent("b", silent_ms=LIVENESS_MS)])
     (alert,) = alerts_of(gone, silent={"b": MUTE})
-    assert (alert.code, alert.commands) == ("agents_silent", ["streamhouse agent forget b"])
+    assert (alert.code, alert.commands) == ("agents_silent", ["streamhouse agent forget b --metadata postgresql://…"])
 
 
 def test_an_agent_that_answers_without_heartbeats_is_cut_off_and_not_gone() -> None:
@@ -274,5 +274,5 @@ def test_alerts_lead_to_what_they_are_about_and_to_the_command_that_only_a_perso
     (alert,) = alerts_of(replace(CLUSTER, placements=lost))
     assert alert.agents == ["c"]
     assert alert.partitions == [AlertPartition(topic="orders", partition=number) for number in range(MAX_LINKS)]
-    assert alert.commands[0] == "streamhouse partition elect orders 0 --unclean"
+    assert alert.commands[0] == "streamhouse partition elect orders 0 --unclean --metadata postgresql://…"
     assert len(alert.commands) == 3

@@ -82,9 +82,9 @@ def _of_silent_agents(seen: Seen, states: Mapping[str, AgentState]) -> Iterator[
             text=f"{len(gone)} of {len(states)} agents sent no heartbeat for too long: {_some(gone)}.",
             what_to_do="Look whether the process runs and reaches the metadata store. Others lead what it led, except "
             "where its own disk may hold acknowledged records. One that is gone for good is taken off the list with "
-            "`streamhouse agent forget`.",
+            "`streamhouse agent forget --metadata …`, by who has the database.",
             agents=gone[:MAX_LINKS],
-            commands=[f"streamhouse agent forget {agent_id}" for agent_id in gone[:_NAMED]],
+            commands=[f"streamhouse agent forget {agent_id} --metadata postgresql://…" for agent_id in gone[:_NAMED]],
         )
     if cut_off:
         yield Alert(
@@ -130,11 +130,11 @@ def _of_partitions(cluster: ClusterState) -> Iterator[Alert]:
             text=f"{_partitions(len(waiting))} can be led only by {_some(agents)}, whose disk may hold acknowledged "
             f"records: {_some(map(name_of, waiting))}.",
             what_to_do="Start that agent again on the same data directory. If its disk is lost, give those records up "
-            "with `streamhouse partition elect TOPIC P --unclean`.",
+            "with `streamhouse partition elect TOPIC P --unclean --metadata …`, as who has the database may.",
             agents=agents[:MAX_LINKS],
             partitions=_linked(waiting),
             commands=[
-                f"streamhouse partition elect {each.topic} {each.partition.partition} --unclean"
+                f"streamhouse partition elect {each.topic} {each.partition.partition} --unclean --metadata postgresql://…"
                 for each in waiting[:_NAMED]
             ],
         )

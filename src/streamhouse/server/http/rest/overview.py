@@ -68,7 +68,7 @@ _EXAMPLE = api.OverviewAnswer(
             text="1 of 3 agents sent no heartbeat for too long: agent-3.",
             what_to_do="Look whether the process runs and reaches the metadata store.",
             agents=["agent-3"],
-            commands=["streamhouse agent forget agent-3"],
+            commands=["streamhouse agent forget agent-3 --metadata postgresql://…"],
         )
     ],
 )

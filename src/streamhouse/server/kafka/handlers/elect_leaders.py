@@ -61,6 +61,6 @@ async def _result(
         code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE if is_unclean else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
         message = (
             "it waits for the agent whose disk may hold records of it; "
-            "`streamhouse partition elect --unclean` gives them up"
+            "`streamhouse partition elect TOPIC P --unclean --metadata …` gives them up"
         )
     return PartitionResult(partition_id=partition, error_code=code, error_message=message)

@@ -44,7 +44,7 @@ export function chosenCard() {
   function showAgent(agent) {
     const state = stateOf(agent);
     const buttons = state === "live" || state === "no answer" ? [["Drain", () => drain(what.agent, current().partitions_led)]] : [];
-    const lines = state === "silent" ? [[FORGET, `streamhouse agent forget ${agent.agent_id}`]] : [];
+    const lines = state === "silent" ? [[FORGET, `streamhouse agent forget ${agent.agent_id} --metadata postgresql://…`]] : [];
     say(`Agent ${agent.agent_id}`, facts(agentFacts(agent)), buttons, lines);
   }
 
@@ -55,7 +55,7 @@ export function chosenCard() {
     const able = () => known.agents.filter((agent) => stateOf(agent) === "live").map((agent) => agent.agent_id);
     const buttons = [["Move", () => move(now(), able())]];
     if (partition.pinned_to !== null) buttons.push(["Let the ring decide", () => unpin(now())]);
-    const lines = partition.waits_for === null ? [] : [[ELECT, `streamhouse partition elect ${partition.topic} ${partition.partition} --unclean`]];
+    const lines = partition.waits_for === null ? [] : [[ELECT, `streamhouse partition elect ${partition.topic} ${partition.partition} --unclean --metadata postgresql://…`]];
     say(`Partition ${partitionName(partition)}`, facts(partitionFacts(partition)), buttons, lines);
   }
 
