@@ -56,6 +56,17 @@ async def test_only_agents_of_its_group_that_are_there_are_heard() -> None:
         assert await told(cluster, await cluster.topic()) == "object"
 
 
+async def test_that_of_agents_which_are_silent_counts_as_long_as_nobody_else_is_heard() -> None:
+    async with a_cluster() as cluster:
+        topic = await cluster.topic()
+        await register(cluster, {"a": "object"})
+        await register(cluster, {"b": "wal"}, group="batch")
+        cluster.clock.pass_time(LIVENESS_MS)
+        assert await told(cluster, topic) == "object"
+        await register(cluster, {"c": "wal"})
+        assert await told(cluster, topic) == "wal"
+
+
 async def test_where_agents_differ_those_that_lead_it_say_so() -> None:
     async with a_cluster() as cluster:
         await register(cluster, {"a": "object", "b": "wal"})
