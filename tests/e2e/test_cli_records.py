@@ -139,6 +139,20 @@ def test_an_offset_beyond_the_end_says_where_the_log_ends(shell: Shell, topic: s
     ]
 
 
+def test_a_time_after_the_last_record_is_told_of(shell: Shell, topic: str) -> None:
+    said = "has no record of 2099-01-01T00:00:00.000Z or later yet\n"
+    for time in ("@2099-01-01T00:00:00Z", "@4070908800000"):
+        assert shell.ok("consume", topic, "--offset", time) == ("", f"{topic} {said}")
+        assert shell.ok("consume", topic, "--offset", time, "--partition", "1") == ("", f"{topic}/1 {said}")
+
+
+def test_a_time_that_one_partition_reaches_is_nothing_to_tell_of(broker: Broker, shell: Shell) -> None:
+    broker.create_topic("half", 2)
+    shell.ok("produce", "half", "--partition", "1", "--message", "there")
+
+    assert shell.ok("consume", "half", "--offset", "@1000") == ("there\n", "")
+
+
 def test_of_each_partition_is_said_what_holds_of_it(shell: Shell, topic: str) -> None:
     out, err = shell.ok("consume", topic, "--offset", "4")
 

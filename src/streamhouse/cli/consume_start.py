@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from streamhouse.cli.record_format import show_timestamp
 from streamhouse.cli.start_offset import StartKind, StartOffset
 from streamhouse.client.admin import Admin
 
@@ -37,10 +38,21 @@ async def find_start(
             return Start(positions={p: max(firsts[p], ends[p] - start.value) for p in partitions})
         case StartKind.TIMESTAMP:
             found = await admin.offsets_at(topic, partitions, start.value)
-            # Nothing that new: then only what comes later is at or after that time.
-            return Start(
-                positions={partition: ends[partition] if at is None else at for partition, at in found.items()}
-            )
+            return start_at_time(topic, start.value, found, ends, waits=waits)
+
+
+def start_at_time(
+    topic: str, time_ms: int, found: Mapping[int, int | None], ends: Mapping[int, int], *, waits: bool
+) -> Start:
+    """`found`: the first offset at or after that time. That one partition has none is nothing to tell of; that none
+    has is."""
+    # Nothing that new: then only what comes later is at or after that time.
+    positions = {partition: ends[partition] if at is None else at for partition, at in found.items()}
+    notes = []
+    if not waits and all(at is None for at in found.values()):
+        names = topic if len(found) > 1 else "".join(f"{topic}/{partition}" for partition in found)
+        notes.append(f"{names} has no record of {show_timestamp(time_ms)} or later yet")
+    return Start(positions=positions, notes=notes)
 
 
 def start_at(topic: str, offset: int, firsts: dict[int, int], ends: dict[int, int], *, waits: bool) -> Start:

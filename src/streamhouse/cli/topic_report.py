@@ -46,20 +46,28 @@ def topic_as_json(
 
 
 def print_description(description: TopicDescription, waiting: Mapping[int, str], *, shows_all: bool) -> None:
-    known = [p for p in description.partitions if p.start_offset is not None and p.end_offset is not None]
-    records = sum((p.end_offset or 0) - (p.start_offset or 0) for p in known)
     print_facts(
         [
             ("topic", description.name),
             ("id", str(description.topic_id)),
             ("partitions", len(description.partitions)),
-            ("offsets held", records),
+            ("offsets held", _offsets_held(description.partitions)),
         ]
     )
     print_line("")
     _print_partitions(description.partitions, waiting)
     print_line("")
     print_configs(description, shows_all=shows_all)
+
+
+def _offsets_held(partitions: Sequence[PartitionDescription]) -> int | str | None:
+    """Those that nobody leads may hold more."""
+    held = [
+        p.end_offset - p.start_offset for p in partitions if p.start_offset is not None and p.end_offset is not None
+    ]
+    if len(held) == len(partitions):
+        return sum(held)
+    return f"{sum(held)} or more" if held else None
 
 
 def _print_partitions(partitions: Sequence[PartitionDescription], waiting: Mapping[int, str]) -> None:

@@ -173,6 +173,7 @@ def test_a_topic_without_a_leader_says_whom_it_waits_for_if_the_node_can_be_aske
         for address in addresses:
             described = eventually(lambda address=address: leaderless(capsys, address), "the topic to be known")
             assert ("waits for agent a9, whose disk may hold acknowledged records" in described) is http
+            assert re.search(r"^offsets held +-$", described, re.MULTILINE)
 
 
 def leaderless(capsys: pytest.CaptureFixture[str], address: str) -> str:
