@@ -135,10 +135,37 @@ def test_a_value_that_is_joined_to_its_option_is_completed_behind_it(alone: Bash
     assert alone.completed("streamhouse produce orders --compression=z") == ["--compression=zstd"]
 
 
-@pytest.mark.parametrize("words", ["topic describe", "consume", "produce", "segment list"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "topic describe",
+        "consume",
+        "produce",
+        "segment list",
+        "maintain export",
+        "maintain compact parcels",
+        "flume consume --topic",
+    ],
+)
 def test_bash_completes_the_topics_of_a_running_node(bash: Bash, words: str) -> None:
     # Who waits no longer than a second may have to press TAB again, as on a machine that is busy with other tests.
     eventually(lambda: sorted(bash.completed(f"streamhouse {words} ord")) == ["orders", "orders-eu"], "topics")
+
+
+def test_bash_completes_agents_where_one_is_named(bash: Bash, broker: Broker) -> None:
+    agent_id = broker.node.broker.identity.agent_id
+    for words in ("agent drain", "partition move orders 0 --to"):
+        typed = f"streamhouse {words} {agent_id[:3]}"
+        eventually(lambda typed=typed: bash.completed(typed) == [agent_id], "the agent")
+
+
+def test_bash_completes_paths_where_one_is_named(alone: Bash, startup: Path) -> None:
+    (startup.parent / "data").mkdir()
+    (startup.parent / "data.toml").touch()
+    for words in ("serve --config", "config --s3-secret-access-key-file", "segment show"):
+        assert alone.completed(f"streamhouse {words} da") == ["data", "data.toml"]
+    for words in ("serve --data-dir", "maintain export orders --to"):
+        assert alone.completed(f"streamhouse {words} da") == ["data"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamhouse.cli.agent_report import agent_as_json, drained_as_json, named, print_agents, print_drained
+from streamhouse.cli.completing import complete_agents
 from streamhouse.cli.console import announce, count_of, print_json, print_line
 from streamhouse.cli.options import as_duration_ms, json_option
 from streamhouse.cli.settings_options import effective_settings, settings_options
@@ -77,7 +78,7 @@ def list_agents(as_json: bool, bootstrap: str | None, config_file: str | None, *
 
 
 @agent.command(short_help="Make an agent give away what it leads.")
-@click.argument("agent_id", metavar="ID")
+@click.argument("agent_id", metavar="ID", shell_complete=complete_agents)
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it leads nothing.")
 @click.option(
     "--timeout", "timeout_ms", default="2m", show_default=True, callback=as_duration_ms, help="How long to wait."

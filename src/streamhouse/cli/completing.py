@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.options import DEFAULT_BOOTSTRAP
+from streamhouse.cli.options import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from streamhouse.client.cluster import Cluster
 
 COMPLETE_VARIABLE = "_STREAMHOUSE_COMPLETE"
@@ -45,7 +47,7 @@ def complete_topics(context: click.Context, param: click.Parameter, incomplete: 
     async def names(cluster: Cluster) -> list[str]:
         return [topic.name for topic in await cluster.all_topics()]
 
-    return _from_node(context, names, incomplete)
+    return _from_cluster(context, names, incomplete)
 
 
 def complete_groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -54,22 +56,55 @@ def complete_groups(context: click.Context, param: click.Parameter, incomplete: 
 
         return [group.group_id for group in await GroupsAdmin(cluster).list_groups()]
 
-    return _from_node(context, names, incomplete)
+    return _from_cluster(context, names, incomplete)
 
 
-def _from_node(context: click.Context, ask: Callable[[Cluster], Awaitable[list[str]]], incomplete: str) -> list[str]:
+def complete_agents(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    async def names(bootstrap: str) -> list[str]:
+        from streamhouse.client.node import http_endpoint
+        from streamhouse.client.rest import RestClient
+
+        with RestClient(await http_endpoint(bootstrap)) as client:
+            return [agent.agent_id for agent in client.agents()]
+
+    return _within_patience(context, names, incomplete)
+
+
+def complete_files(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The shell knows them."""
+    return _by_shell("file", incomplete)
+
+
+def complete_directories(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    return _by_shell("dir", incomplete)
+
+
+def _by_shell(kind: str, incomplete: str) -> list[CompletionItem[str]]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type=kind)]
+
+
+def _from_cluster(context: click.Context, ask: Callable[[Cluster], Awaitable[list[str]]], incomplete: str) -> list[str]:
+    async def names(bootstrap: str) -> list[str]:
+        from streamhouse.client.cluster import Cluster
+
+        async with Cluster.connect(bootstrap) as cluster:
+            return await ask(cluster)
+
+    return _within_patience(context, names, incomplete)
+
+
+def _within_patience(context: click.Context, ask: Callable[[str], Awaitable[list[str]]], incomplete: str) -> list[str]:
     """None of a node that is not there or too slow. On a thread that the process does not wait for: even looking up a
     host's name may hang."""
-    bootstrap = context.params.get("bootstrap") or os.environ.get("STREAMHOUSE_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    bootstrap = context.params.get("bootstrap") or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
     found: list[str] = []
     import asyncio
 
-    from streamhouse.client.cluster import Cluster
-
     def look() -> None:
         async def work() -> None:
-            async with Cluster.connect(str(bootstrap)) as cluster:
-                names = await ask(cluster)
+            names = await ask(str(bootstrap))
             found.extend([name for name in names if name.startswith(incomplete)][:_MOST_NAMES])
 
         with suppress(Exception):

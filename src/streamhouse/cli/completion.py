@@ -11,7 +11,7 @@ from streamhouse.cli.completing import COMPLETE_VARIABLE, SHELLS
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script with which SHELL completes commands, options, and the topics and groups of a running node.
+    """Print the script with which SHELL completes commands, options, and the topics, groups and agents of a running node.
 
     It asks the node of --bootstrap, STREAMHOUSE_BOOTSTRAP or 127.0.0.1:9092, and waits no longer than a second.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamhouse.cli.completing import complete_directories, complete_topics
 from streamhouse.cli.console import progress_bar
 from streamhouse.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -101,7 +102,7 @@ _target_size_option = click.option(
 
 
 @maintain.command(short_help="Keep the latest record of each key.")
-@click.argument("topics", nargs=-1)
+@click.argument("topics", nargs=-1, shell_complete=complete_topics)
 @_target_size_option
 @_dry_run_option("Find out what would go, and change nothing.")
 @json_option
@@ -142,7 +143,7 @@ def compact(
 
 
 @maintain.command(short_help="Make few large segments of many small ones.")
-@click.argument("topics", nargs=-1)
+@click.argument("topics", nargs=-1, shell_complete=complete_topics)
 @_target_size_option
 @_dry_run_option("Show what would be merged, and change nothing.")
 @json_option
@@ -183,13 +184,14 @@ def merge(
 
 
 @maintain.command(short_help="Copy a topic to Parquet, Delta or Iceberg.")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option(
     "--to",
     "location",
     required=True,
     metavar="PLACE",
     callback=_require_place,
+    shell_complete=complete_directories,
     help="A directory, or s3://bucket/prefix.",
 )
 @click.option(
@@ -257,7 +259,7 @@ def export(
 
 
 @maintain.command(short_help="Check every byte of a bucket.")
-@click.argument("topics", nargs=-1)
+@click.argument("topics", nargs=-1, shell_complete=complete_topics)
 @click.option(
     "--settling",
     "settling_ms",

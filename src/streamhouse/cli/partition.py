@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.completing import complete_topics
+from streamhouse.cli.completing import complete_agents, complete_topics
 from streamhouse.cli.console import print_json, print_line
 from streamhouse.cli.escape import escape_text
 from streamhouse.cli.options import as_duration_ms, as_topic_name, json_option
@@ -73,7 +73,13 @@ def list_partitions(
 @partition.command(short_help="Move a partition to another agent.")
 @click.argument("topic", callback=as_topic_name, shell_complete=complete_topics)
 @click.argument("number", metavar="PARTITION", type=click.IntRange(min=0))
-@click.option("--to", "agent_id", metavar="ID", help="The agent that is to lead it from now on, whoever owns it.")
+@click.option(
+    "--to",
+    "agent_id",
+    metavar="ID",
+    shell_complete=complete_agents,
+    help="The agent that is to lead it from now on, whoever owns it.",
+)
 @click.option("--unpin", is_flag=True, help="Give it back to its owner.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the agent leads it.")
 @click.option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamhouse.cli.completing import complete_topics
+from streamhouse.cli.completing import complete_files, complete_topics
 from streamhouse.cli.console import print_error, print_facts, print_json, print_line, print_table
 from streamhouse.cli.options import json_option
 from streamhouse.cli.record_format import Renderer, record_as_json, record_renderer, show_timestamp
@@ -88,7 +88,7 @@ def list_segments(
 
 
 @segment.command(short_help="Check a segment and show what it holds.")
-@click.argument("source", metavar="FILE|KEY")
+@click.argument("source", metavar="FILE|KEY", shell_complete=complete_files)
 @click.option("--records", "with_records", is_flag=True, help="Print every record.")
 @click.option("--format", "format_text", default="full", show_default=True, help="How, as in `streamhouse consume`.")
 @json_option

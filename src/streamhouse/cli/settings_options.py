@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from streamhouse.cli.completing import complete_directories, complete_files
 from streamhouse.cli.settings import (
     FILE_SUFFIX,
     FROM_FILES,
@@ -43,6 +44,7 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
             "config_file",
             envvar="STREAMHOUSE_CONFIG",
             metavar="FILE",
+            shell_complete=complete_files,
             help='TOML file with a line for each setting, such as segment_bytes = "8MiB".  [STREAMHOUSE_CONFIG]',
         )(command)
 
@@ -80,11 +82,14 @@ def _option(item: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., An
     help_text = f"{item.metadata['help']}  [{variable_name(item.name)}{f'; {shown}' if shown else ''}]"
     if kind is Kind.FLAG:
         return click.option(f"{flag}/--no-{flag[2:]}", item.name, default=None, help=help_text)
-    option = click.option(flag, item.name, default=None, metavar=_METAVARS[kind], help=help_text)
+    paths = complete_directories if item.name == "data_dir" else None
+    option = click.option(flag, item.name, default=None, metavar=_METAVARS[kind], shell_complete=paths, help=help_text)
     return option if item.name not in FROM_FILES else lambda command: option(_file_option(item.name)(command))
 
 
 def _file_option(setting: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     name = setting + FILE_SUFFIX
     help_text = f"file with the value of {flag_name(setting)}, which others may not read  [{variable_name(name)}]"
-    return click.option(flag_name(name), name, default=None, metavar="FILE", help=help_text)
+    return click.option(
+        flag_name(name), name, default=None, metavar="FILE", shell_complete=complete_files, help=help_text
+    )
