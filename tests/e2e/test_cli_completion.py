@@ -221,6 +221,20 @@ def test_zsh_and_fish_are_answered_in_their_way(shell: str, typed: dict[str, str
     assert f"_STREAMHOUSE_COMPLETE={shell}_complete" in script.stdout
 
 
+@pytest.mark.parametrize(
+    ("shell", "typed"),
+    [
+        ("zsh", {"COMP_WORDS": "streamhouse produce x --compression=z", "COMP_CWORD": "3"}),
+        ("fish", {"COMP_WORDS": "streamhouse produce x --compression=z", "COMP_CWORD": "--compression=z"}),
+    ],
+)
+def test_zsh_and_fish_put_a_joined_value_in_place_of_the_whole_word(shell: str, typed: dict[str, str]) -> None:
+    asked = {**clean_environment(), **typed, "_STREAMHOUSE_COMPLETE": f"{shell}_complete"}
+    answer = subprocess.run([STREAMHOUSE], env=asked, capture_output=True, text=True, timeout=HUNG_SECONDS)
+
+    assert "--compression=zstd" in answer.stdout.replace("\n", ",").split(",")
+
+
 def test_nonsense_in_the_variables_ends_quietly() -> None:
     for variables in ({"_STREAMHOUSE_COMPLETE": "bash_complete"}, {"_STREAMHOUSE_COMPLETE": "nonsense"}):
         result = subprocess.run(

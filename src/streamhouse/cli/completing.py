@@ -28,11 +28,11 @@ def answer_shell(command: click.Command, instruction: str) -> int:
     """To the script that `streamhouse completion` prints; its variables say what is typed so far."""
     # Whatever goes wrong, warnings and tracebacks do not belong into what somebody is typing.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    from click.shell_completion import add_completion_class, shell_complete
+    from click.shell_completion import shell_complete
 
-    from streamhouse.cli.bash_completion import LineComplete
+    from streamhouse.cli.shell_completion import use_own
 
-    add_completion_class(LineComplete)
+    use_own()
     code = 1
     with suppress(Exception):
         code = shell_complete(command, {}, "streamhouse", COMPLETE_VARIABLE, instruction)

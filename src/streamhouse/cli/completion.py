@@ -11,7 +11,8 @@ from streamhouse.cli.completing import COMPLETE_VARIABLE, SHELLS
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script with which SHELL completes commands, options, and the topics, groups and agents of a running node.
+    """Print the script with which SHELL completes commands, options, paths, and the topics, groups and agents of a
+    running node.
 
     It asks the node of --bootstrap, STREAMHOUSE_BOOTSTRAP or 127.0.0.1:9092, and waits no longer than a second.
 
@@ -22,11 +23,11 @@ def completion(context: click.Context, shell: str) -> None:
       streamhouse completion zsh > ~/.zfunc/_streamhouse
       streamhouse completion fish > ~/.config/fish/completions/streamhouse.fish
     """
-    from click.shell_completion import ShellComplete, add_completion_class, get_completion_class
+    from click.shell_completion import ShellComplete, get_completion_class
 
-    from streamhouse.cli.bash_completion import LineComplete
+    from streamhouse.cli.shell_completion import use_own
 
-    add_completion_class(LineComplete)
+    use_own()
     made_for = get_completion_class(shell)
     assert made_for is not None
     root = context.find_root()
