@@ -56,7 +56,8 @@ def _refused_keys(why: str) -> Callable[[str, S3Place], str]:
 
 def _denied(said: str, place: S3Place) -> str:
     if not place.has_keys:
-        return f"S3 lets nobody without keys use bucket {place.bucket!r}: set {_KEYS}"
+        # Nothing is ever asked unsigned: the keys were those of a role that the machine has been given.
+        return f"S3 does not allow this machine's role to do this in bucket {place.bucket!r}: allow it, or set {_KEYS}"
     return (
         f"S3 does not allow these keys to do this in bucket {place.bucket!r}: check their policy, and the bucket's name"
     )

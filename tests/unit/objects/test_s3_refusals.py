@@ -64,13 +64,14 @@ def test_what_passes_by_itself_is_not(said: str) -> None:
     assert explain(said, PLACE) is None
 
 
-def test_who_has_no_keys_is_told_to_give_some() -> None:
-    nobody = S3Place(bucket="streams", endpoint="", region="us-east-1", has_keys=False)
+def test_a_role_of_the_machine_is_called_so_where_no_keys_were_given() -> None:
+    role = S3Place(bucket="streams", endpoint="", region="us-east-1", has_keys=False)
 
-    assert explain(answer(403, "AccessDenied"), nobody) == (
-        "S3 lets nobody without keys use bucket 'streams': set s3_access_key_id and s3_secret_access_key"
+    assert explain(answer(403, "AccessDenied"), role) == (
+        "S3 does not allow this machine's role to do this in bucket 'streams': allow it, or set s3_access_key_id and"
+        " s3_secret_access_key"
     )
-    assert explain(answer(404, "NoSuchBucket"), nobody) == (
+    assert explain(answer(404, "NoSuchBucket"), role) == (
         "there is no bucket 'streams' at AWS: make it, or correct the setting objects"
     )
 
