@@ -111,6 +111,16 @@ def test_a_topic_that_was_made_and_is_like_no_other_is_said_so(shell: Shell) -> 
     assert shell.ok("produce", "zzz", "--message", "x")[1] == "there was no topic 'zzz': made it, with 3 partitions\n"
 
 
+def test_a_topic_that_was_made_for_a_benchmark_and_stays_is_said_so(broker: Broker, shell: Shell) -> None:
+    broker.create_topic("measured", 2)
+    quickly = ("bench", "--records", "10", "--probes", "1", "--partitions", "2", "--topic")
+    made = "there was no topic 'meausred': made it, with 2 partitions; did you mean 'measured'?"
+
+    assert shell.ok(*quickly, "meausred")[1].splitlines()[0] == made
+    assert "there was no topic" not in shell.ok(*quickly, "meausred")[1]
+    assert "there was no topic" not in shell.ok(*quickly[:-1])[1]
+
+
 def test_a_topic_that_cannot_be_found_is_told_the_one_that_is_like_it(broker: Broker, shell: Shell) -> None:
     broker.create_topic("invoices", 1)
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from streamhouse.cli.console import progress_bar
+from streamhouse.cli.topic_lookup import note_made_topic
 from streamhouse.client.admin import Admin
 from streamhouse.client.cluster import Cluster
 from streamhouse.client.consumer import Consumer
@@ -62,7 +63,7 @@ class BenchResult:
 
 
 async def run_bench(bootstrap: str, plan: BenchPlan) -> BenchResult:
-    async with Cluster.connect(bootstrap) as cluster, _bench_topic(Admin(cluster), plan) as topic:
+    async with Cluster.connect(bootstrap) as cluster, _bench_topic(cluster, plan) as topic:
         admin = Admin(cluster)
         starts = await admin.latest_offsets(topic, range(await admin.partition_count(topic)))
         produced = await _produce(cluster, topic, plan)
@@ -73,10 +74,12 @@ async def run_bench(bootstrap: str, plan: BenchPlan) -> BenchResult:
 
 
 @asynccontextmanager
-async def _bench_topic(admin: Admin, plan: BenchPlan) -> AsyncIterator[str]:
+async def _bench_topic(cluster: Cluster, plan: BenchPlan) -> AsyncIterator[str]:
+    admin = Admin(cluster)
     if plan.topic is not None:
         try:
             await admin.create_topic(plan.topic, partition_count=plan.partition_count)
+            await note_made_topic(cluster, plan.topic, plan.partition_count)
         except AlreadyExists:
             pass
         yield plan.topic

@@ -26,8 +26,17 @@ async def find_or_make_topic(cluster: Cluster, name: str, *, timeout_ms: int) ->
         made = await cluster.retrying(lambda: cluster.topic(name, create=True), timeout_ms=timeout_ms)
     except NotFound as problem:
         raise _not_found(problem, similar) from None
+    _note_made(name, len(made.partitions), similar)
+
+
+async def note_made_topic(cluster: Cluster, name: str, partition_count: int) -> None:
+    """Of one that was made a moment ago, and stays."""
+    _note_made(name, partition_count, await _similar(cluster, name))
+
+
+def _note_made(name: str, partition_count: int, similar: str | None) -> None:
     meant = f"; did you mean {similar!r}?" if similar else ""
-    print_note(f"there was no topic {name!r}: made it, with {count_of(len(made.partitions), 'partition')}{meant}")
+    print_note(f"there was no topic {name!r}: made it, with {count_of(partition_count, 'partition')}{meant}")
 
 
 async def _similar(cluster: Cluster, name: str) -> str | None:

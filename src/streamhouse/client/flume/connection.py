@@ -18,6 +18,9 @@ from streamhouse.wire.flume.frame import (
 )
 
 DEFAULT_TIMEOUT_MS = 30_000
+_HTTP = b"HTTP"
+"""What an HTTP server answers to anything else begins so; as a size it would be more than a gigabyte."""
+_WHICH_PORT = "is it a Flume port? That of `streamhouse serve` is 9094"
 _MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 _MAX_REQUEST_ID = 2**31
 _WRITE_HIGH_WATER_BYTES = 1024 * 1024
@@ -99,7 +102,11 @@ class FlumeConnection:
     async def _read_answers(self) -> None:
         try:
             while True:
-                size = decode_size(await self._reader.readexactly(SIZE_BYTES), _MAX_RESPONSE_BYTES)
+                first = await self._reader.readexactly(SIZE_BYTES)
+                if first == _HTTP:
+                    self._fail(_other(self.address, "is an HTTP server"))
+                    return
+                size = decode_size(first, _MAX_RESPONSE_BYTES)
                 response = await self._reader.readexactly(size)
                 answer = self._waiting.pop(decode_request_id(response), None)
                 if answer is not None and not answer.done():
@@ -107,7 +114,7 @@ class FlumeConnection:
         except (OSError, EOFError) as problem:
             self._fail(_lost(self.address, problem))
         except StreamHouseError as problem:
-            self._fail(problem)
+            self._fail(_other(self.address, f"speaks something else: {problem.message}"))
 
     def _fail(self, problem: StreamHouseError) -> None:
         if self._problem is not None:
@@ -122,4 +129,8 @@ class FlumeConnection:
 
 def _lost(address: Address, problem: Exception) -> Unavailable:
     reason = "it closed the connection" if isinstance(problem, EOFError) else str(problem)
-    return Unavailable(f"lost {address}: {reason}", hint="is it a Flume port? That of `streamhouse serve` is 9094")
+    return Unavailable(f"lost {address}: {reason}", hint=_WHICH_PORT)
+
+
+def _other(address: Address, what: str) -> Unavailable:
+    return Unavailable(f"what answers at {address} is no Flume broker: it {what}", hint=_WHICH_PORT)

@@ -34,7 +34,7 @@ from streamhouse.testing import Broker
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(flume=True) as broker:
+    with Broker(flume=True, http=True) as broker:
         yield broker
 
 
@@ -46,6 +46,15 @@ def address(broker: Broker) -> str:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     return f"topic-{abs(hash(request.node.nodeid))}"
+
+
+def test_a_port_that_is_no_flume_port_is_told_apart(broker: Broker) -> None:
+    http = broker.endpoint.removeprefix("http://")
+    for address, what in ((http, "it is an HTTP server"), (broker.bootstrap, "it closed the connection")):
+        with Consumer(address, "orders") as consumer, pytest.raises(Unavailable) as refused:
+            consumer.fetch()
+        assert what in refused.value.message
+        assert refused.value.hint == "is it a Flume port? That of `streamhouse serve` is 9094"
 
 
 def test_the_documents_producer_and_consumer(address: str, topic: str) -> None:
