@@ -163,6 +163,13 @@ def test_an_agent_that_does_not_answer_is_told_of_while_its_heartbeat_is_fresh(
         expect(viewer.row("write-ahead logs", "a2")).to_contain_text("not known")
         expect(viewer.row("write-ahead logs", "a3")).to_contain_text("answers")
 
+        # What was acknowledged is on the disk of the one that is away: no page has less of it than another.
+        viewer.go("#/topics")
+        expect(viewer.row("Topics", ORDERS)).to_contain_text(str(RECORDS))
+        viewer.go(f"#/topics/{ORDERS}")
+        facts = viewer.page.locator("dl.facts")
+        expect(facts).to_contain_text(re.compile(rf"Records\s*{RECORDS}\s*Without a leader"))
+
         viewer.go("#/")
         if how == "killed":
             victim.start()

@@ -13,6 +13,7 @@ from streamhouse.server.http.rest.group_sessions import GroupSessions
 from streamhouse.server.http.rest.groups import add_groups
 from streamhouse.server.http.rest.health import add_health
 from streamhouse.server.http.rest.history import add_history
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.members import add_members
 from streamhouse.server.http.rest.metrics import add_metrics
 from streamhouse.server.http.rest.orders import add_orders
@@ -31,17 +32,18 @@ class RestAdmin:
         self._cluster = Cluster([context.kafka], clock=clock)
         self._sessions = GroupSessions(context.kafka, clock)
         self._watch = ClusterWatch(context)
+        known = KnownEnds()
         # A watch of its own: who looks at what has just been done is not to get what the sampler saw before.
-        self._sampler = Sampler(context, ClusterWatch(context))
+        self._sampler = Sampler(context, ClusterWatch(context), known)
         add_topics(rest, context)
         add_configs(rest, context.broker)
-        add_partitions(rest, context)
+        add_partitions(rest, context, known)
         add_groups(rest, self._cluster)
         add_members(rest, context, self._sessions)
         add_cluster(rest, context, self._watch)
         add_pipelines(rest, context)
         add_orders(rest, context)
-        add_console(rest, context, self._watch)
+        add_console(rest, context, self._watch, known)
         add_history(rest, self._sampler)
         add_consumers(rest, context, self._cluster, self._sampler)
         add_topic_activity(rest, context.broker.topics, self._sampler)

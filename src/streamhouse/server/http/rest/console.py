@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamhouse.server.doors import DoorContext
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.overview import add_overview
 from streamhouse.server.http.rest.registry import Rest
 from streamhouse.server.http.rest.ring import add_ring
@@ -11,8 +12,8 @@ from streamhouse.server.http.rest.wal import add_wal
 from streamhouse.server.http.rest.watch import ClusterWatch
 
 
-def add_console(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
-    add_overview(rest, context, watch)
+def add_console(rest: Rest, context: DoorContext, watch: ClusterWatch, known: KnownEnds) -> None:
+    add_overview(rest, context, watch, known)
     add_ring(rest, context.broker.topics, watch)
     add_wal(rest, context, watch)
     add_segment_blocks(rest, context)

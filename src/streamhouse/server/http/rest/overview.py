@@ -7,14 +7,13 @@ from typing import Literal, NamedTuple
 
 from streamhouse.broker.broker import NOT_A_NODE
 from streamhouse.client.peer import NodeWork
-from streamhouse.cluster.state import ClusterState, leader_of
-from streamhouse.metadata.cluster import Placement
 from streamhouse.metadata.totals import GroupPosition, StoredSize
 from streamhouse.model.errors import MetadataUnavailable
 from streamhouse.model.names import TopicPartition
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.alerts import alerts_of
 from streamhouse.server.http.rest.cluster import wholeness_of
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.pipelines import PipelineRuns, pipeline_alerts
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
@@ -82,11 +81,11 @@ class _Totals(NamedTuple):
     positions: list[GroupPosition] | None
 
 
-def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
+def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch, known: KnownEnds) -> None:
     rest.route(
         "GET",
         f"{API}/overview",
-        _OverviewRoutes(context, watch).overview,
+        _OverviewRoutes(context, watch, known).overview,
         summary="What the nodes do, how the cluster is, and what to look at",
         tag="cluster",
         answer=api.OverviewAnswer,
@@ -95,7 +94,7 @@ def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
 
 
 class _OverviewRoutes:
-    def __init__(self, context: DoorContext, watch: ClusterWatch) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch, known: KnownEnds) -> None:
         self._broker = context.broker
         self._metadata = context.metadata
         self._watch = watch
@@ -103,7 +102,7 @@ class _OverviewRoutes:
         self._looks = Recent(self._totals.look, context.broker.clock, _TOTALS_AGE_MS)
         self._work = context.work
         self._pipelines = Recent(PipelineRuns(context).read, context.broker.clock, _TOTALS_AGE_MS)
-        self._ends = KnownEnds()
+        self._ends = known
 
     async def overview(self, _: Call) -> api.OverviewAnswer:
         seen = await self._watch.seen()
@@ -170,32 +169,6 @@ class _OverviewRoutes:
             groups=totals.group_count,
             total_lag=None if totals.positions is None else _lag(totals.positions, starts, ends),
         )
-
-
-class KnownEnds:
-    """Where each partition ends, as far as anybody has said: its leader knows best, and what it said stays when it is
-    gone, for it was durable."""
-
-    def __init__(self) -> None:
-        self._ends: dict[TopicPartition, int] = {}
-
-    def update(self, state: ClusterState, work: Mapping[str, NodeWork]) -> dict[TopicPartition, int]:
-        told: dict[TopicPartition, int] = {}
-        for node in work.values():
-            for partition, end in node.ends.items():
-                told[partition] = max(end, told.get(partition, 0))
-        self._ends = {
-            placement.partition: self._end(placement, work.get(leader_of(placement) or ""), told)
-            for placement in state.placements
-        }
-        return self._ends
-
-    def _end(self, placement: Placement, leader: NodeWork | None, told: Mapping[TopicPartition, int]) -> int:
-        partition = placement.partition
-        if leader is not None and partition in leader.ends:
-            # Less than before only where somebody gave up the records of a disk that was lost.
-            return max(leader.ends[partition], placement.durable_end)
-        return max(self._ends.get(partition, 0), told.get(partition, 0), placement.durable_end)
 
 
 def _activity(agent_id: str, node_id: int, work: NodeWork) -> api.NodeActivity:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-
-from streamhouse.broker.records import LATEST
 from streamhouse.cluster.state import leader_of, read_cluster_state, waits_for
 from streamhouse.metadata.cluster import Placement
 from streamhouse.metadata.store import SegmentRow
 from streamhouse.metadata.totals import NOTHING_STORED, StoredSize
-from streamhouse.model.errors import NotFound, NotLeader, Unavailable
-from streamhouse.model.topic import Topic
+from streamhouse.model.errors import NotFound
 from streamhouse.server.doors import DoorContext
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.paging import page
+from streamhouse.server.http.rest.partition_ends import PartitionEnds
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.wire.http.rest import topics as api
 
 TAG = "topics"
-_LEADER_PATIENCE_S = 3.0
-"""A leader that does not answer must not keep the others' offsets from whoever asks."""
-_ASKED_AT_ONCE = 256
 
 _PARTITION_EXAMPLE = api.PartitionAnswer(
     partition=0,
@@ -51,8 +45,8 @@ SEGMENT_EXAMPLE = api.SegmentAnswer(
 )
 
 
-def add_partitions(rest: Rest, context: DoorContext) -> None:
-    partitions = _PartitionRoutes(context)
+def add_partitions(rest: Rest, context: DoorContext, known: KnownEnds) -> None:
+    partitions = _PartitionRoutes(context, known)
     rest.route(
         "GET",
         f"{API}/topics/{{topic}}/partitions",
@@ -80,8 +74,9 @@ def add_partitions(rest: Rest, context: DoorContext) -> None:
 
 
 class _PartitionRoutes:
-    def __init__(self, context: DoorContext) -> None:
+    def __init__(self, context: DoorContext, known: KnownEnds) -> None:
         self._records = context.records
+        self._ends = PartitionEnds(context.records, known)
         self._planner = context.planner
         self._metadata = context.metadata
         self._liveness_ms = context.broker.settings.liveness
@@ -96,7 +91,7 @@ class _PartitionRoutes:
             asked.limit,
             lambda each: each.partition.partition,
         )
-        ends = await self._high_watermarks(topic, placements)
+        ends = await self._ends.of(topic, placements)
         sizes = await self._metadata.stored_sizes(topic.topic_id)
         return api.PartitionsAnswer(
             topic=topic.name,
@@ -112,24 +107,6 @@ class _PartitionRoutes:
             ],
             next=following,
         )
-
-    async def _high_watermarks(self, topic: Topic, placements: Sequence[Placement]) -> list[int]:
-        found: list[int] = []
-        for start in range(0, len(placements), _ASKED_AT_ONCE):
-            some = placements[start : start + _ASKED_AT_ONCE]
-            found += await asyncio.gather(*(self._high_watermark(topic, placement) for placement in some))
-        return found
-
-    async def _high_watermark(self, topic: Topic, placement: Placement) -> int:
-        """As its leader says; else as the metadata store knows."""
-        if leader_of(placement) is None:
-            return placement.durable_end
-        try:
-            async with asyncio.timeout(_LEADER_PATIENCE_S):
-                found = await self._records.offset_at(topic, placement.partition.partition, LATEST)
-        except (NotLeader, Unavailable, TimeoutError):
-            return placement.durable_end
-        return max(found.high_watermark, placement.durable_end)
 
     async def segments(self, call: Call) -> api.SegmentsAnswer:
         asked: api.SegmentPageQuery = call.query

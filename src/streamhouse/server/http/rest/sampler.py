@@ -17,7 +17,7 @@ from streamhouse.model.names import TopicPartition
 from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.growth import TopicGrowth
-from streamhouse.server.http.rest.overview import KnownEnds
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.watch import ClusterWatch
 
@@ -46,14 +46,14 @@ class Look(NamedTuple):
 
 
 class Sampler:
-    def __init__(self, context: DoorContext, watch: ClusterWatch) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch, known: KnownEnds) -> None:
         self.agent_id = context.work.agent_id
         self.growth = TopicGrowth()
         self._clock = context.broker.clock
         self._metadata = context.metadata
         self._own_work = context.work.own
         self._watch = watch
-        self._ends = KnownEnds()
+        self._ends = known
         self._positions = watch.also(self._read_positions, "positions")
         self._stored = watch.also(context.metadata.stored_topics, "stored topics")
         self._position_looks = Recent(self._positions.look, self._clock, _POSITIONS_AGE_MS)
