@@ -179,6 +179,50 @@ def test_an_agent_that_does_not_answer_is_told_of_while_its_heartbeat_is_fresh(
         eventually(lambda: stored(viewer) == RECORDS, "every record to be counted")
 
 
+def test_groups_are_there_while_an_agent_is_away_that_coordinates_some_of_them(
+    browser: Browser, patient: Cluster
+) -> None:
+    victim, rest = patient.agents["a2"], RestCaller(patient.agents["a1"].http)
+    names = [f"reader-{number:02}" for number in range(24)]
+    for name in names:
+        rest.post(f"groups/{name}/reset", {"to": "earliest", "topics": [ORDERS]})
+
+    def of_agents() -> dict[str, list[str]]:
+        """Names by coordinator, as soon as a1 and a2 have some."""
+        found: dict[str, list[str]] = {}
+        for group in rest.get("groups")["groups"]:
+            assert group["state"] == "Empty", group
+            found.setdefault(group["coordinator"], []).append(group["group_id"])
+        return found if {"a1", "a2"} <= found.keys() else {}
+
+    coordinated = eventually(of_agents, "groups of each agent", pause=0.2)
+    there, away = coordinated["a1"][0], coordinated["a2"][0]
+    lag = rest.get(f"groups/{there}")["lag"]
+    assert lag >= RECORDS
+    with watching(browser, patient) as viewer:
+        viewer.expects_refusal(503)
+        victim.kill9()
+        viewer.go("#/groups")
+        expect(viewer.row("consumer groups", away)).to_contain_text("unknown")
+        expect(viewer.row("consumer groups", there)).to_contain_text("Empty")
+        assert {each["group_id"] for each in rest.get("groups")["groups"]} >= set(names)
+        # A third of its partitions ends where nobody can say now, but where it was known that they do.
+        assert rest.get(f"groups/{there}")["lag"] == lag
+
+        viewer.go(f"#/groups/{away}")
+        expect(viewer.alert).to_contain_text(f"agent a2 coordinates group '{away}', and does not answer")
+        for method, path in (("DELETE", away), ("POST", f"{away}/reset")):
+            refused = rest.refused(
+                503, "unavailable", method, f"groups/{path}", {"to": "latest"} if path != away else None
+            )
+            assert "agent a2 coordinates" in refused["detail"]
+        refused = rest.refused(503, "unavailable", "POST", f"groups/{there}/reset", {"to": "latest"})
+        assert refused["detail"].endswith("these agents do not answer: a2")
+        viewer.go("#/")
+        victim.start()
+        all_is_well(viewer)
+
+
 def test_a_database_that_is_away_makes_what_is_shown_old_and_nothing_well(browser: Browser, patient: Cluster) -> None:
     asked = patient.agents["a1"]
     with watching(browser, patient) as viewer:

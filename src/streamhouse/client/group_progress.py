@@ -3,7 +3,7 @@ say together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streamhouse.client.admin import Admin
@@ -47,7 +47,7 @@ async def describe_progress(
     """NotFound if there is no such group; else how far it is wherever it committed or is assigned something."""
     description = await groups.describe_group(group_id)
     committed = await groups.committed_offsets(group_id)
-    return description, await _measure(admin, description, committed)
+    return description, await measure(description, committed, admin.latest_offsets)
 
 
 async def reset_group(
@@ -76,9 +76,12 @@ async def _refuse_members(groups: GroupsAdmin, group_id: str) -> None:
         raise group_in_use(group_id)
 
 
-async def _measure(
-    admin: Admin, description: GroupDescription, committed: Mapping[GroupPartition, int]
+async def measure(
+    description: GroupDescription,
+    committed: Mapping[GroupPartition, int],
+    ends_of: Callable[[str, Sequence[int]], Awaitable[Mapping[int, int]]],
 ) -> list[Progress]:
+    """`ends_of` says where partitions of a topic end, or NotFound if it is no more."""
     owners = {partition: member for member in description.members for partition in member.partitions}
     by_topic: dict[str, list[GroupPartition]] = {}
     for partition in sorted({*committed, *owners}):
@@ -86,7 +89,7 @@ async def _measure(
     progress: list[Progress] = []
     for topic, partitions in by_topic.items():
         try:
-            ends = await admin.latest_offsets(topic, [partition.partition for partition in partitions])
+            ends = await ends_of(topic, [partition.partition for partition in partitions])
         except NotFound:
             # Deleted while the group still holds offsets of it; that is worth showing, too.
             ends = {}

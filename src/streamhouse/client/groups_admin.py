@@ -76,22 +76,31 @@ class GroupsAdmin:
 
     async def list_groups(self, *, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> list[GroupSummary]:
         """Every broker tells of the groups that it coordinates."""
-        request = list_groups.ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
         asked = await self._cluster.any_broker()
         brokers = (await asked.call(metadata, metadata.MetadataRequest(topics=[]))).brokers
         found: dict[str, GroupSummary] = {}
         for broker in brokers:
-            async with self._reach(Address(broker.host, broker.port)) as connection:
-                response = await connection.call(list_groups, request)
-            raise_for(response.error_code, "listing the groups")
-            for group in response.groups:
-                found[group.group_id] = GroupSummary(
-                    group_id=group.group_id,
-                    state=group.group_state,
-                    kind=group.group_type.lower(),
-                    protocol_type=group.protocol_type,
-                )
+            for group in await self.groups_at(Address(broker.host, broker.port), states=states, kinds=kinds):
+                found[group.group_id] = group
         return [found[group_id] for group_id in sorted(found)]
+
+    async def groups_at(
+        self, address: Address, *, states: Iterable[str] = (), kinds: Iterable[str] = ()
+    ) -> list[GroupSummary]:
+        """Those that the broker there coordinates."""
+        request = list_groups.ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
+        async with self._reach(address) as connection:
+            response = await connection.call(list_groups, request)
+        raise_for(response.error_code, "listing the groups")
+        return [
+            GroupSummary(
+                group_id=group.group_id,
+                state=group.group_state,
+                kind=group.group_type.lower(),
+                protocol_type=group.protocol_type,
+            )
+            for group in response.groups
+        ]
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         """NotFound if there is no such group, of either protocol."""

@@ -9,6 +9,7 @@ from streamhouse.server.http.rest.cluster import add_cluster
 from streamhouse.server.http.rest.configs import add_configs
 from streamhouse.server.http.rest.console import add_console
 from streamhouse.server.http.rest.consumers import add_consumers
+from streamhouse.server.http.rest.group_coordinators import GroupCoordinators
 from streamhouse.server.http.rest.group_sessions import GroupSessions
 from streamhouse.server.http.rest.groups import add_groups
 from streamhouse.server.http.rest.health import add_health
@@ -35,17 +36,18 @@ class RestAdmin:
         known = KnownEnds()
         # A watch of its own: who looks at what has just been done is not to get what the sampler saw before.
         self._sampler = Sampler(context, ClusterWatch(context), known)
+        coordinators = GroupCoordinators(context, self._cluster, self._watch)
         add_topics(rest, context)
         add_configs(rest, context.broker)
         add_partitions(rest, context, known)
-        add_groups(rest, self._cluster)
+        add_groups(rest, context, self._cluster, coordinators, self._watch, known)
         add_members(rest, context, self._sessions)
         add_cluster(rest, context, self._watch)
         add_pipelines(rest, context)
         add_orders(rest, context)
         add_console(rest, context, self._watch, known)
         add_history(rest, self._sampler)
-        add_consumers(rest, context, self._cluster, self._sampler)
+        add_consumers(rest, context, coordinators, self._sampler)
         add_topic_activity(rest, context.broker.topics, self._sampler)
         add_health(rest, context)
         add_metrics(rest, context, lambda: len(self._sessions))

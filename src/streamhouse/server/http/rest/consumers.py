@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from streamhouse.client.cluster import Cluster
-from streamhouse.client.groups_admin import GroupDescription, GroupsAdmin
+from streamhouse.client.groups_admin import GroupDescription
 from streamhouse.core.groups.offset_reset import lag
 from streamhouse.core.history import Samples, trend
 from streamhouse.metadata.totals import GroupPosition
@@ -18,6 +17,7 @@ from streamhouse.model.errors import NotFound, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
 from streamhouse.server.doors import DoorContext
+from streamhouse.server.http.rest.group_coordinators import UNKNOWN, GroupCoordinators
 from streamhouse.server.http.rest.next_record_times import NextRecordTimes
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.recent import Recent
@@ -59,11 +59,11 @@ _EXAMPLE = api.ConsumersAnswer(
 )
 
 
-def add_consumers(rest: Rest, context: DoorContext, cluster: Cluster, sampler: Sampler) -> None:
+def add_consumers(rest: Rest, context: DoorContext, coordinators: GroupCoordinators, sampler: Sampler) -> None:
     rest.route(
         "GET",
         f"{API}/topics/{{topic}}/consumers",
-        _Consumers(context, GroupsAdmin(cluster), sampler).of_topic,
+        _Consumers(context, coordinators, sampler).of_topic,
         summary="Who reads a topic, how far behind in records and in time, and whether that grows",
         description="`lag_ms` is the age of the next record that is to be read, by the time that the record says. Who "
         f"is a member is up to {_ACTIVE_AGE_MS // 1000} seconds old; of groups that have committed nothing, "
@@ -77,11 +77,11 @@ def add_consumers(rest: Rest, context: DoorContext, cluster: Cluster, sampler: S
 
 
 class _Consumers:
-    def __init__(self, context: DoorContext, groups: GroupsAdmin, sampler: Sampler) -> None:
+    def __init__(self, context: DoorContext, coordinators: GroupCoordinators, sampler: Sampler) -> None:
         self._records = context.records
         self._metadata = context.metadata
         self._clock = context.broker.clock
-        self._groups = groups
+        self._coordinators = coordinators
         self._sampler = sampler
         self._times = NextRecordTimes(context)
         self._active = Recent(self._describe_active, context.broker.clock, _ACTIVE_AGE_MS)
@@ -110,10 +110,10 @@ class _Consumers:
 
     async def _describe_active(self) -> Mapping[str, GroupDescription]:
         try:
-            listed = await self._groups.list_groups()
-        except StreamHouseError:  # a coordinator is away: what was committed is known all the same
+            listed = await self._coordinators.all()
+        except StreamHouseError:  # what was committed is known all the same
             return {}
-        names = [group.group_id for group in listed if group.state not in ("Empty", "Dead")]
+        names = [group.group_id for group in listed if group.state not in ("Empty", "Dead", UNKNOWN)]
         return {
             name: group for name, group in (await self._describe(names[:_MOST_ACTIVE])).items() if group is not None
         }
@@ -125,7 +125,7 @@ class _Consumers:
         async def describe(name: str) -> GroupDescription | None:
             async with turns:
                 try:
-                    return await self._groups.describe_group(name)
+                    return await self._coordinators.describe(name)
                 except StreamHouseError:
                     return None
 
@@ -158,7 +158,7 @@ class _Consumers:
         lags = self._sampler.lags(name, topic.topic_id) or Samples([], {"lag": []})
         return api.TopicConsumer(
             group_id=name,
-            state="unknown" if group is None else group.state,
+            state=UNKNOWN if group is None else group.state,
             lag=sum(each.lag or 0 for each in partitions),
             lag_ms=max(known_ms, default=None),
             trend=trend(lags.series["lag"][-_TREND_SAMPLES:]),

@@ -3,15 +3,23 @@ reached as any client reaches them, through this node's own Kafka port."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from streamhouse.client.admin import Admin
 from streamhouse.client.cluster import Cluster
-from streamhouse.client.group_progress import Progress, describe_progress, reset_group
-from streamhouse.client.groups_admin import GroupDescription, GroupPartition, GroupsAdmin
+from streamhouse.client.group_progress import Progress, measure, reset_group
+from streamhouse.client.groups_admin import GroupDescription, GroupPartition
+from streamhouse.cluster.state import leader_of, waits_for
 from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
-from streamhouse.model.errors import InvalidInput, InvalidName, NotFound
+from streamhouse.model.errors import InvalidInput, InvalidName, NotFound, NotLeader, Unavailable
 from streamhouse.model.names import check_group_id
+from streamhouse.server.doors import DoorContext
+from streamhouse.server.http.rest.group_coordinators import GroupCoordinators
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.paging import page
+from streamhouse.server.http.rest.partition_ends import PartitionEnds
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.watch import ClusterWatch
 from streamhouse.wire.http.rest import groups as api
 from streamhouse.wire.http.rest.paging import PageQuery
 
@@ -47,8 +55,15 @@ _DESCRIPTION_EXAMPLE = api.GroupDescription(
 )
 
 
-def add_groups(rest: Rest, cluster: Cluster) -> None:
-    groups = _GroupRoutes(cluster)
+def add_groups(
+    rest: Rest,
+    context: DoorContext,
+    cluster: Cluster,
+    coordinators: GroupCoordinators,
+    watch: ClusterWatch,
+    known: KnownEnds,
+) -> None:
+    groups = _GroupRoutes(context, cluster, coordinators, watch, known)
     one = f"{API}/groups/{{group}}"
     rest.route(
         "GET",
@@ -58,7 +73,9 @@ def add_groups(rest: Rest, cluster: Cluster) -> None:
         tag=TAG,
         query=PageQuery,
         answer=api.GroupsAnswer,
-        answer_example=api.GroupsAnswer(groups=[api.GroupSummary(group_id="billing", state="Stable", type="consumer")]),
+        answer_example=api.GroupsAnswer(
+            groups=[api.GroupSummary(group_id="billing", state="Stable", type="consumer", coordinator="agent-1")]
+        ),
     )
     rest.route(
         "GET",
@@ -97,31 +114,65 @@ def add_groups(rest: Rest, cluster: Cluster) -> None:
 
 
 class _GroupRoutes:
-    def __init__(self, cluster: Cluster) -> None:
-        self._groups = GroupsAdmin(cluster)
+    def __init__(
+        self,
+        context: DoorContext,
+        cluster: Cluster,
+        coordinators: GroupCoordinators,
+        watch: ClusterWatch,
+        known: KnownEnds,
+    ) -> None:
+        self._records = context.records
+        self._coordinators = coordinators
+        self._groups = coordinators.groups
         self._admin = Admin(cluster, timeout_ms=_ASK_LEADERS_MS)
+        self._watch = watch
+        self._ends = PartitionEnds(context.records, known)
 
     async def all(self, call: Call) -> api.GroupsAnswer:
         asked: PageQuery = call.query
         groups, following = page(
-            (group for group in await self._groups.list_groups() if group.group_id > asked.after),
+            (group for group in await self._coordinators.all() if group.group_id > asked.after),
             asked.limit,
             lambda group: group.group_id,
         )
         return api.GroupsAnswer(
-            groups=[api.GroupSummary(group_id=group.group_id, state=group.state, type=group.kind) for group in groups],
+            groups=[
+                api.GroupSummary(
+                    group_id=group.group_id, state=group.state, type=group.kind, coordinator=group.coordinator
+                )
+                for group in groups
+            ],
             next=following,
         )
 
     async def describe(self, call: Call) -> api.GroupDescription:
-        return _description(*await describe_progress(self._groups, self._admin, group_of(call)))
+        group_id = group_of(call)
+        description = await self._coordinators.describe(group_id)
+        committed = await self._coordinators.committed(group_id)
+        return _description(description, await measure(description, committed, self._ends_of))
+
+    async def _ends_of(self, name: str, numbers: Sequence[int]) -> Mapping[int, int]:
+        """Also of leaders that are away, as far as they were known."""
+        topic = await self._records.topic(name)
+        state = (await self._watch.seen_now()).state
+        wanted = set(numbers)
+        placements = [
+            each
+            for each in state.placements
+            if each.partition.topic_id == topic.topic_id and each.partition.partition in wanted
+        ]
+        ends = await self._ends.of(topic, placements)
+        return {each.partition.partition: end for each, end in zip(placements, ends, strict=True)}
 
     async def reset(self, call: Call) -> api.ResetAnswer:
         asked: api.ResetRequest = call.body
-        group_id = group_of(call)
-        moves = await reset_group(
-            self._groups, self._admin, group_id, asked.topics, _target(asked), dry_run=asked.dry_run
-        )
+        group_id, target = group_of(call), _target(asked)
+        await self._coordinators.committed(group_id)  # so that it is said who is away
+        try:
+            moves = await reset_group(self._groups, self._admin, group_id, asked.topics, target, dry_run=asked.dry_run)
+        except (Unavailable, NotLeader) as problem:
+            raise await self._not_moved(group_id, problem) from None
         return api.ResetAnswer(
             group_id=group_id,
             dry_run=asked.dry_run,
@@ -137,7 +188,21 @@ class _GroupRoutes:
         )
 
     async def delete(self, call: Call) -> None:
-        await self._groups.delete_groups([group_of(call)])
+        group_id = group_of(call)
+        await self._coordinators.committed(group_id)  # so that it is said who is away
+        await self._groups.delete_groups([group_id])
+
+    async def _not_moved(self, group_id: str, problem: Unavailable | NotLeader) -> Unavailable | NotLeader:
+        seen = await self._watch.seen()
+        holders = {leader_of(each) or waits_for(each) for each in seen.state.placements}
+        away = sorted(holders & seen.work.silent.keys(), key=str)
+        if not away:
+            return problem
+        return Unavailable(
+            f"group {group_id!r} cannot be moved now: where a partition begins and ends only its leader can say, and "
+            f"these agents do not answer: {', '.join(map(str, away))}",
+            hint="look whether they run and can be reached; or move the group in topics that others lead",
+        )
 
 
 def group_of(call: Call) -> str:

@@ -39,11 +39,13 @@ class PartitionOffset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class GroupSummary(Struct, frozen=True, kw_only=True):
-    """`type` is the rebalance protocol: classic or consumer."""
+    """`type` is the rebalance protocol: classic or consumer. `coordinator` is the agent that looks after the group,
+    null while none does; the `state` is unknown while nobody tells it."""
 
     group_id: str
     state: str
     type: str
+    coordinator: str | None
 
 
 class GroupsAnswer(Struct, frozen=True, kw_only=True):
