@@ -223,6 +223,36 @@ def test_groups_are_there_while_an_agent_is_away_that_coordinates_some_of_them(
         all_is_well(viewer)
 
 
+def test_a_node_that_was_started_again_says_without_whom_its_totals_are(browser: Browser, patient: Cluster) -> None:
+    viewed, victim = patient.agents["a1"], patient.agents["a2"]
+    before = RestCaller(viewed.http).get("overview")["cluster"]
+    assert before["without"] == []
+    victim.kill9()
+    viewed.kill9()
+    viewed.start()
+    try:
+        rest = RestCaller(viewed.http)
+        with viewing(browser, viewed.http) as viewer:
+            viewer.go("#/")
+            for figure in ("Records in", "Topics", "Lag of all groups"):
+                expect(viewer.figure(figure)).to_contain_text(re.compile(r"(in all|records?|groups?) · without a2$"))
+            assert rest.get("overview")["cluster"]["records_written"] < before["records_written"]
+            assert rest.get("topic-activity")["without"] == ["a2"]
+            partitions = rest.get(f"topics/{ORDERS}/partitions")["partitions"]
+            led = [each["partition"] for each in partitions if each["leader"] == "a2"]
+            assert led
+            assert [each["partition"] for each in partitions if each["unheard"] == "a2"] == led
+
+            victim.start()
+            for figure in ("Records in", "Topics", "Lag of all groups"):
+                expect(viewer.figure(figure)).not_to_contain_text("without")
+            assert stored(viewer) == before["records_written"]
+            all_is_well(viewer)
+    except BaseException:
+        patient.heal()
+        raise
+
+
 def test_a_database_that_is_away_makes_what_is_shown_old_and_nothing_well(browser: Browser, patient: Cluster) -> None:
     asked = patient.agents["a1"]
     with watching(browser, patient) as viewer:

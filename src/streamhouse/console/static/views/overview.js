@@ -74,16 +74,18 @@ const STORE_AWAY = new Error("the metadata store does not answer the node");
 
 function whereFrom({ nodes, node, unanswered, cluster }) {
   const own = node.node_id < 0 ? "a server without an agent" : `agent ${node.agent_id}`;
-  const unknown = unanswered.length ? `; what ${missing(unanswered)} ${unanswered.length === 1 ? "does" : "do"} is not known` : "";
+  const unknown = unanswered.length ? `; what ${some(names(unanswered))} ${unanswered.length === 1 ? "does" : "do"} is not known` : "";
   return `Figures of ${counted(nodes.length, "node")} that answered${unknown}. Seen from ${own} of cluster ${cluster.cluster_id}; the charts are the last hour as it saw it, from its start on.`;
 }
 
 const NAMED = 3;
 
-function missing(unanswered) {
-  const more = unanswered.length - NAMED;
-  const names = unanswered.slice(0, NAMED).map(({ agent_id: name }) => name).join(", ");
-  return more > 0 ? `${names} and ${more} more` : names;
+const names = (unanswered) => unanswered.map(({ agent_id: name }) => name);
+
+function some(agents) {
+  const more = agents.length - NAMED;
+  const named = agents.slice(0, NAMED).join(", ");
+  return more > 0 ? `${named} and ${more} more` : named;
 }
 
 function makeFigures() {
@@ -124,7 +126,7 @@ function measure(now) {
     "bytes out": since("bytes_out"),
     p50: slowest(now.nodes, "produce_p50_ms"),
     p99: slowest(now.nodes, "produce_p99_ms"),
-    lag: now.cluster.total_lag,
+    lag: now.cluster.without.length ? null : now.cluster.total_lag,
   };
   for (const [name, value] of Object.entries(rates)) history.add(name, value);
   before = now;
@@ -139,21 +141,24 @@ function slowest(nodes, field) {
   return known.length ? Math.max(...known) : null;
 }
 
+const withoutThese = (agents) => (agents.length ? ` · without ${some(agents)}` : "");
+
 /** What a node counts ends with it: totals are of what is stored, and of nodes only what they do now. */
 function showFigures(figures, { nodes, unanswered, cluster }, rates) {
-  const without = unanswered.length ? ` · without ${missing(unanswered)}` : "";
-  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])}${without} · ${count(cluster.records_written)} in all`);
+  const without = withoutThese(names(unanswered));
+  const unheard = withoutThese(cluster.without);
+  figures.in.set(rate(rates.in), `${byteRate(rates["bytes in"])}${without} · ${count(cluster.records_written)} in all${unheard}`);
   figures.out.set(rate(rates.out), `${byteRate(rates["bytes out"])}${without}`);
   figures.latency.set(
     duration(rates.p99),
     rates.p50 !== null ? `half of them within ${duration(rates.p50)}` : rates.p99 === null ? "nothing was produced lately" : "nothing has been answered yet",
   );
   figures.stored.set(bytes(cluster.stored_bytes), counted(cluster.stored_segments, "segment"));
-  figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : counted(cluster.groups, "group"));
+  figures.lag.set(count(cluster.total_lag), cluster.groups === null ? "" : `${counted(cluster.groups, "group")}${unheard}`);
   figures.agents.set(`${cluster.answering_agents} of ${cluster.agents}`, claim(`cluster ${cluster.status}`));
   figures.topics.set(
     count(cluster.topics),
-    `${counted(cluster.partitions, "partition")} · ${counted(cluster.records_kept, "record")}`,
+    `${counted(cluster.partitions, "partition")} · ${counted(cluster.records_kept, "record")}${unheard}`,
   );
   const [buffered, room] = [total(nodes, "buffered_bytes"), total(nodes, "buffer_limit_bytes")];
   figures.buffered.set(bytes(buffered), `${percent(buffered / room)} of ${bytes(room)}${without}`);

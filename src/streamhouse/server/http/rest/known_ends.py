@@ -45,15 +45,15 @@ class KnownEnds:
         told = self._told.get(placement.partition)
         return placement.durable_end if told is None else max(told.end, placement.durable_end)
 
+    def unheard(self, placement: Placement) -> str | None:
+        """The agent that may have records of the partition and has never told: then only what the metadata store knows
+        is counted."""
+        return None if placement.partition in self._told else leader_of(placement) or waits_for(placement)
+
     def missing(self, state: ClusterState, answered: Iterable[str]) -> list[str]:
-        """Agents that did not answer and may have records of which this node has never heard: of those partitions only
-        what the metadata store knows is counted."""
-        away = {
-            leader_of(placement) or waits_for(placement)
-            for placement in state.placements
-            if placement.partition not in self._told
-        }
-        return sorted(agent_id for agent_id in away - set(answered) if agent_id is not None)
+        """Agents that did not answer, and without whose records the ends are."""
+        unheard = {agent_id for each in state.placements if (agent_id := self.unheard(each)) is not None}
+        return sorted(unheard - set(answered))
 
     def _newest(
         self, placement: Placement, leader: NodeWork | None, others: Mapping[TopicPartition, int]

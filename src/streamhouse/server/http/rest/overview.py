@@ -59,6 +59,7 @@ _EXAMPLE = api.OverviewAnswer(
         stored_bytes=600_000_000,
         groups=1,
         total_lag=12,
+        without=["agent-3"],
     ),
     alerts=[
         api.Alert(
@@ -168,6 +169,7 @@ class _OverviewRoutes:
             stored_bytes=totals.stored.size_bytes,
             groups=totals.group_count,
             total_lag=None if totals.positions is None else _lag(totals.positions, starts, ends),
+            without=self._ends.missing(state, work),
         )
 
 

@@ -23,6 +23,7 @@ _PARTITION_EXAMPLE = api.PartitionAnswer(
     epoch=3,
     log_start_offset=0,
     high_watermark=1042,
+    unheard=None,
     committed_end=1000,
     lease_left_ms=28_700,
     waits_for=None,
@@ -76,6 +77,7 @@ def add_partitions(rest: Rest, context: DoorContext, known: KnownEnds) -> None:
 class _PartitionRoutes:
     def __init__(self, context: DoorContext, known: KnownEnds) -> None:
         self._records = context.records
+        self._known = known
         self._ends = PartitionEnds(context.records, known)
         self._planner = context.planner
         self._metadata = context.metadata
@@ -101,6 +103,7 @@ class _PartitionRoutes:
                     placement,
                     node_ids.get(placement.agent_id),
                     end,
+                    self._known.unheard(placement),
                     sizes.get(placement.partition.partition, NOTHING_STORED),
                 )
                 for placement, end in zip(placements, ends, strict=True)
@@ -141,7 +144,9 @@ def segment_answer(row: SegmentRow) -> api.SegmentAnswer:
     )
 
 
-def _answer(placement: Placement, node_id: int | None, high_watermark: int, stored: StoredSize) -> api.PartitionAnswer:
+def _answer(
+    placement: Placement, node_id: int | None, high_watermark: int, unheard: str | None, stored: StoredSize
+) -> api.PartitionAnswer:
     leader = leader_of(placement)
     return api.PartitionAnswer(
         partition=placement.partition.partition,
@@ -150,6 +155,7 @@ def _answer(placement: Placement, node_id: int | None, high_watermark: int, stor
         epoch=placement.epoch,
         log_start_offset=placement.log_start_offset,
         high_watermark=high_watermark,
+        unheard=unheard,
         committed_end=placement.committed_end,
         lease_left_ms=max(0, placement.lease_left_ms),
         waits_for=waits_for(placement),

@@ -36,12 +36,14 @@ SERIES = (*_RATES, "produce_p50_ms", "produce_p99_ms", "buffered_bytes", "lag")
 
 
 class Look(NamedTuple):
-    """`positions` are None while they are too many, or nobody can say."""
+    """`positions` are None while they are too many, or nobody can say. `missing` are agents without whose records the
+    `ends` are."""
 
     at_ms: int
     state: ClusterState
     work: Mapping[str, NodeWork]
     ends: Mapping[TopicPartition, int]
+    missing: Sequence[str]
     positions: Sequence[GroupPosition] | None
 
 
@@ -105,7 +107,7 @@ class Sampler:
             positions = self._positions.answer.value
         now_ms = self._clock.now_ms()
         self.growth.look(ends, positions, now_ms=now_ms, monotonic_ms=self._clock.monotonic_ms())
-        return Look(now_ms, seen.state, work, ends, positions)
+        return Look(now_ms, seen.state, work, ends, self._ends.missing(seen.state, work), positions)
 
     async def _read_positions(self) -> list[GroupPosition] | None:
         positions = await self._metadata.list_group_positions(_MOST_POSITIONS + 1)
@@ -117,7 +119,7 @@ class Sampler:
         values |= {name: _slowest(look.work, name) for name in ("produce_p50_ms", "produce_p99_ms")}
         values["buffered_bytes"] = sum(node.buffered_bytes for node in look.work.values())
         lags = _lags(look)
-        values["lag"] = None if lags is None else lags.total()
+        values["lag"] = None if lags is None or look.missing else lags.total()
         self._history.add(look.at_ms, values)
         if self._lags_at_ms is None or now_ms - self._lags_at_ms >= _LAG_PERIOD_MS:
             self._lags_at_ms = now_ms

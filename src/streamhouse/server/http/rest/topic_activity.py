@@ -27,6 +27,7 @@ _EXAMPLE = api.TopicActivityAnswer(
             groups=2,
         )
     ],
+    without=[],
 )
 
 
@@ -79,7 +80,7 @@ class _Activity:
                     groups=None if readers is None else len(readers.get(topic_id, ())),
                 )
             )
-        return api.TopicActivityAnswer(at_ms=look.at_ms, topics=answers, next=following)
+        return api.TopicActivityAnswer(at_ms=look.at_ms, topics=answers, without=list(look.missing), next=following)
 
 
 def _records(look: Look) -> Counter[UUID]:

@@ -40,8 +40,11 @@ class TopicActivity(Struct, frozen=True, kw_only=True):
 
 
 class TopicActivityAnswer(Struct, frozen=True, kw_only=True):
+    """`without` is as in the overview's `cluster`: agents of whose `records` some may not be counted."""
+
     at_ms: int
     topics: list[TopicActivity]
+    without: list[str]
     next: str | None = None
 
 

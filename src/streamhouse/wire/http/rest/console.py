@@ -36,9 +36,10 @@ class NodeActivity(Struct, frozen=True, kw_only=True):
 class ClusterSummary(Struct, frozen=True, kw_only=True):
     """`status` is ok only if there is no alert about the cluster, and unknown while the metadata store is silent.
     `records_written` is the sum of the partitions' ends: it grows with every record of any producer, and does not
-    shrink when a node is gone. Records of a node that nobody has asked yet show in it only once the metadata store
-    knows of them. So it is with `total_lag`, of all groups together; it is null where groups have too many offsets to
-    add them up. What is stored, and what groups have committed, are up to five seconds old."""
+    shrink when a node is gone. So it is with `total_lag`, of all groups together; it is null where groups have too many
+    offsets to add them up. `without` are agents that have not answered the node that is asked since it started: what
+    the metadata store does not know of their records is in none of these sums. What is stored, and what groups have
+    committed, are up to five seconds old."""
 
     status: Literal["ok", "degraded", "down", "unknown"]
     cluster_id: str
@@ -54,6 +55,7 @@ class ClusterSummary(Struct, frozen=True, kw_only=True):
     stored_bytes: int
     groups: int
     total_lag: int | None
+    without: list[str]
 
 
 class AlertPartition(Struct, frozen=True, kw_only=True):

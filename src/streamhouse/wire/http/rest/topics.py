@@ -107,6 +107,7 @@ class PartitionAnswer(Struct, frozen=True, kw_only=True):
     epoch: int
     log_start_offset: int
     high_watermark: int
+    unheard: str | None
     committed_end: int
     lease_left_ms: int
     waits_for: str | None
