@@ -72,11 +72,12 @@ def alerts_of(
     answers: Mapping[str, NodeWork] | None = None,
     silent: Mapping[str, Silence] | None = None,
     metadata_silence: Silence | None = None,
+    usual_waits_ms: Mapping[str, float] | None = None,
 ) -> list[Alert]:
     """At node "a"; `answers` and `silent` are the others."""
     others = answers or {}
     seen = Seen(cluster, NOW_MS, metadata_silence, Asked(others, silent or {}))
-    return rest_alerts.alerts_of(seen, {"a": node, **others}, NOW_MS)
+    return rest_alerts.alerts_of(seen, {"a": node, **others}, NOW_MS, usual_waits_ms=usual_waits_ms or {})
 
 
 def codes(alerts: Sequence[Alert]) -> list[tuple[str, str]]:
@@ -260,6 +261,14 @@ def test_slow_produces_of_any_node_are_told_of() -> None:
     (alert,) = alerts_of(CLUSTER, answers={**slow, "d": replace(WELL, produce_p99_ms=None)})
     assert (alert.severity, alert.code, alert.agents) == ("warning", "produce_slow", ["b", "c"])
     assert "at b, c: one in a hundred for 5.0 s or longer at c" in alert.text
+
+
+def test_producers_that_wait_far_longer_than_they_used_to_are_told_of_with_what_that_was() -> None:
+    waits = {"b": replace(WELL, produce_p99_ms=1_900.0), "c": replace(WELL, produce_p99_ms=2_500.0)}
+    slow, slower = alerts_of(CLUSTER, answers=waits, usual_waits_ms={"b": 10.0, "c": 10.0, "gone": 1.0})
+    assert (slow.code, slow.agents) == ("produce_slow", ["c"])
+    assert (slower.severity, slower.code, slower.agents) == ("warning", "produce_slower", ["b"])
+    assert "1900 ms or longer at b in the last minute; the median of that node's hour is 10.0 ms." in slower.text
 
 
 def test_segments_that_do_not_get_into_the_store_are_told_of() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from node.wait import eventually
 from rest_parts.caller import RestCaller
-from streamhouse.server.http.rest import sampler
+from streamhouse.core import rise
+from streamhouse.server.http.rest import alerts, sampler
 from streamhouse.testing import Broker
 
 
@@ -52,6 +54,35 @@ def test_the_history_has_what_was_done_before_anybody_asked(broker: Broker, rest
     assert {len(values) for values in history["series"].values()} == {len(history["times_ms"])}
     last = history["times_ms"][-1]
     assert all(at >= last for at in rest.get(f"metrics/history?since_ms={last}")["times_ms"])
+
+
+def test_producers_that_wait_far_longer_than_in_the_hour_before_are_an_alert(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "PERIOD_MS", 50)
+    monkeypatch.setattr(sampler, "_LOOK_AGE_MS", 20)
+    monkeypatch.setattr(rise, "FEWEST", 3)
+    monkeypatch.setattr(rise, "HELD_MS", 200)
+    monkeypatch.setattr(alerts, "SLOW_PRODUCE_MS", 10**9)
+    with Broker(http=True) as broker, ThreadPoolExecutor(1) as thread:
+        rest = RestCaller(broker.endpoint)
+        broker.create_topic("usual", 1)
+        broker.create_topic("slow", 1, {"streamhouse.durability": "object"})
+        store(rest, "usual", 10)
+        eventually(lambda: len(series(rest, "produce_p99_ms")) > 5, "what is usual")
+        assert rest.get("overview")["alerts"] == []
+        broker.faults.fail_puts(times=None)
+        sending = thread.submit(store, rest, "slow", 1)
+        try:
+            eventually(lambda: rest.get("wal")["object"]["in_flight"], "records on their way")
+            broker.faults.pass_time(20_000)
+            found = eventually(
+                lambda: [each for each in rest.get("overview")["alerts"] if each["code"] == "produce_slower"],
+                "the alert",
+            )
+            assert found[0]["agents"] == [broker.node.broker.identity.agent_id]
+            assert rest.get("cluster/health")["status"] == "degraded"
+        finally:
+            broker.faults.heal()
+            sending.result()
 
 
 def test_a_topic_says_how_much_it_holds_and_when_it_was_written(broker: Broker, rest: RestCaller) -> None:

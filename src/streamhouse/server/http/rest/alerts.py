@@ -18,14 +18,18 @@ _NAMED = 3
 SLOW_PRODUCE_MS = 2_000
 """As in deploy/prometheus/alerts.yml."""
 _FULL_SHARE = 0.75
+_LOOK_AT_WAITS = "Look at the WAL's syncs, the object store's requests and the event loop: /metrics has them."
 _STUCK_UPLOAD_MS = 20_000
 """A segment takes a second; the largest over a thin link may take this long."""
 
 
-def alerts_of(seen: Seen, nodes: Mapping[str, NodeWork], now_ms: int) -> list[Alert]:
-    """The worst first. `nodes` is what the one that is asked does, and each that answered it. Of the cluster nothing is
+def alerts_of(
+    seen: Seen, nodes: Mapping[str, NodeWork], now_ms: int, *, usual_waits_ms: Mapping[str, float]
+) -> list[Alert]:
+    """The worst first. `nodes` is what the one that is asked does, and each that answered it; `usual_waits_ms` how long
+    the slowest hundredth of produces took in the last hour, where it takes far longer now. Of the cluster nothing is
     told while the metadata store is silent, but that it is: what it said last is no news."""
-    found = [*_of_silence(seen, now_ms), *_of_nodes(nodes)]
+    found = [*_of_silence(seen, now_ms), *_of_nodes(nodes), *_of_waits(nodes, usual_waits_ms)]
     if seen.metadata_silence is None:
         found += _of_cluster(seen.state, now_ms)
     return sorted(found, key=lambda alert: alert.severity != "critical")
@@ -222,16 +226,32 @@ def _of_nodes(nodes: Mapping[str, NodeWork]) -> Iterator[Alert]:
             "they answer. Until then the records are in the write-ahead log, and in memory.",
             agents=list(stuck)[:MAX_LINKS],
         )
-    slow = {name: p99 for name, node in nodes.items() if (p99 := node.produce_p99_ms or 0.0) > SLOW_PRODUCE_MS}
+
+
+def _of_waits(nodes: Mapping[str, NodeWork], usual_ms: Mapping[str, float]) -> Iterator[Alert]:
+    p99_ms = {name: node.produce_p99_ms or 0.0 for name, node in nodes.items()}
+    slow = [name for name, waited_ms in p99_ms.items() if waited_ms > SLOW_PRODUCE_MS]
     if slow:
-        worst = max(slow, key=lambda name: slow[name])
+        worst = max(slow, key=lambda name: p99_ms[name])
         yield Alert(
             severity="warning",
             code="produce_slow",
             text=f"Producers have waited long in the last minute at {_some(slow)}: one in a hundred for "
-            f"{slow[worst] / 1000:.1f} s or longer at {worst}.",
-            what_to_do="Look at the WAL's syncs, the object store's requests and the event loop: /metrics has them.",
-            agents=list(slow)[:MAX_LINKS],
+            f"{p99_ms[worst] / 1000:.1f} s or longer at {worst}.",
+            what_to_do=_LOOK_AT_WAITS,
+            agents=slow[:MAX_LINKS],
+        )
+    slower = [name for name in usual_ms if name in nodes and name not in slow]
+    if slower:
+        worst = max(slower, key=lambda name: p99_ms[name])
+        yield Alert(
+            severity="warning",
+            code="produce_slower",
+            text=f"Producers wait far longer than in the last hour at {_some(slower)}: one in a hundred for "
+            f"{p99_ms[worst]:.0f} ms or longer at {worst} in the last minute; the median of that node's hour is "
+            f"{usual_ms[worst]:.1f} ms.",
+            what_to_do=_LOOK_AT_WAITS,
+            agents=slower[:MAX_LINKS],
         )
 
 

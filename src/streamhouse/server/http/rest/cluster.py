@@ -17,6 +17,7 @@ from streamhouse.server.http.rest.cluster_answers import AGENT_EXAMPLE, agent_an
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.positions import after_name
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.sampler import Sampler
 from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 from streamhouse.wire.http.rest import cluster as api
 
@@ -59,8 +60,8 @@ _HEALTH_EXAMPLE = api.ClusterHealth(
 )
 
 
-def add_cluster(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
-    cluster = _ClusterRoutes(context, watch)
+def add_cluster(rest: Rest, context: DoorContext, watch: ClusterWatch, sampler: Sampler) -> None:
+    cluster = _ClusterRoutes(context, watch, sampler)
     rest.route(
         "GET",
         f"{API}/agents",
@@ -111,9 +112,10 @@ def add_cluster(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
 
 
 class _ClusterRoutes:
-    def __init__(self, context: DoorContext, watch: ClusterWatch) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch, sampler: Sampler) -> None:
         self._context = context
         self._watch = watch
+        self._sampler = sampler
         self._metadata = context.metadata
 
     async def agents(self, _: Call) -> api.AgentsAnswer:
@@ -160,12 +162,13 @@ class _ClusterRoutes:
         return api.TransfersAnswer(transfers=[transfer_answer(transfer) for transfer in transfers])
 
     async def health(self, _: Call) -> api.ClusterHealth:
-        broker, work = self._context.broker, self._context.work
+        broker, own = self._context.broker, self._context.work
         seen = await self._watch.seen_now()
+        work = {own.agent_id: own.own(), **seen.work.answers}
         now_ms = broker.clock.now_ms()
         state = seen.state
         whole = wholeness_of(state, now_ms)
-        alerts = alerts_of(seen, {work.agent_id: work.own(), **seen.work.answers}, now_ms)
+        alerts = alerts_of(seen, work, now_ms, usual_waits_ms=self._sampler.usual_waits_ms(work))
         return api.ClusterHealth(
             status="down" if not whole.live_agents else "degraded" if alerts else "ok",
             cluster_id=broker.identity.cluster_id,

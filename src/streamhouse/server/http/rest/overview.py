@@ -17,6 +17,7 @@ from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.pipelines import PipelineRuns, pipeline_alerts
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.sampler import Sampler
 from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 from streamhouse.wire.http.rest import console as api
 
@@ -82,11 +83,11 @@ class _Totals(NamedTuple):
     positions: list[GroupPosition] | None
 
 
-def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch, known: KnownEnds) -> None:
+def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch, known: KnownEnds, sampler: Sampler) -> None:
     rest.route(
         "GET",
         f"{API}/overview",
-        _OverviewRoutes(context, watch, known).overview,
+        _OverviewRoutes(context, watch, known, sampler).overview,
         summary="What the nodes do, how the cluster is, and what to look at",
         tag="cluster",
         answer=api.OverviewAnswer,
@@ -95,10 +96,11 @@ def add_overview(rest: Rest, context: DoorContext, watch: ClusterWatch, known: K
 
 
 class _OverviewRoutes:
-    def __init__(self, context: DoorContext, watch: ClusterWatch, known: KnownEnds) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch, known: KnownEnds, sampler: Sampler) -> None:
         self._broker = context.broker
         self._metadata = context.metadata
         self._watch = watch
+        self._sampler = sampler
         self._totals = watch.also(self._read_totals, "totals")
         self._looks = Recent(self._totals.look, context.broker.clock, _TOTALS_AGE_MS)
         self._work = context.work
@@ -112,7 +114,7 @@ class _OverviewRoutes:
         work = {self._work.agent_id: self._work.own(), **seen.work.answers}
         node_ids = {agent.info.agent_id: agent.node_id for agent in seen.state.agents}
         nodes = [_activity(agent_id, node_ids.get(agent_id, NOT_A_NODE), work[agent_id]) for agent_id in work]
-        alerts = alerts_of(seen, work, now_ms)
+        alerts = alerts_of(seen, work, now_ms, usual_waits_ms=self._sampler.usual_waits_ms(work))
         of_pipelines = pipeline_alerts(await self._pipelines.get(), now_ms)
         silence = seen.metadata_silence
         return api.OverviewAnswer(

@@ -11,6 +11,7 @@ from uuid import UUID
 from streamhouse.client.peer import NodeWork
 from streamhouse.cluster.state import ClusterState
 from streamhouse.core.history import History, Samples
+from streamhouse.core.rise import Rise
 from streamhouse.metadata.totals import GroupPosition, StoredTopic
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.names import TopicPartition
@@ -31,6 +32,8 @@ _MOST_LAGS = 2_000
 _LOOK_AGE_MS = 2_000
 _POSITIONS_AGE_MS = 2_000
 _STORED_AGE_MS = 10_000
+SLOWER_PRODUCE_MS = 250
+"""Nobody is told that producers wait longer than they used to if it is no longer than this."""
 _RATES = ("records_in", "records_out", "bytes_in", "bytes_out")
 SERIES = (*_RATES, "produce_p50_ms", "produce_p99_ms", "buffered_bytes", "lag")
 
@@ -63,6 +66,7 @@ class Sampler:
         self._looks = Recent(self._look, self._clock, _LOOK_AGE_MS)
         self._history = _history(SERIES, PERIOD_MS)
         self._lags: dict[tuple[str, UUID], History] = {}
+        self._waits: dict[str, Rise] = {}
         self._before: tuple[int, Mapping[str, NodeWork]] | None = None
         self._lags_at_ms: int | None = None
         self._tasks = TaskGroup("sampler")
@@ -80,6 +84,16 @@ class Sampler:
     def lags(self, group_id: str, topic_id: UUID) -> Samples | None:
         kept = self._lags.get((group_id, topic_id))
         return None if kept is None else kept.samples()
+
+    def usual_waits_ms(self, work: Mapping[str, NodeWork]) -> dict[str, float]:
+        """By agent, of those at which producers have waited far longer for a while than in the hour before, and still
+        do: the median of the 99th percentiles of that hour."""
+        p99_ms = {agent_id: node.produce_p99_ms for agent_id, node in work.items()}
+        return {
+            agent_id: usual
+            for agent_id, rise in self._waits.items()
+            if (value := p99_ms.get(agent_id)) is not None and (usual := rise.risen_from(value)) is not None
+        }
 
     async def look(self) -> Look:
         """As it is now, or was a moment ago; an error if nothing was ever known."""
@@ -121,9 +135,19 @@ class Sampler:
         lags = _lags(look)
         values["lag"] = None if lags is None or look.missing else lags.total()
         self._history.add(look.at_ms, values)
+        self._note_waits(look, now_ms)
         if self._lags_at_ms is None or now_ms - self._lags_at_ms >= _LAG_PERIOD_MS:
             self._lags_at_ms = now_ms
             self._note_lags(look.at_ms, lags)
+
+    def _note_waits(self, look: Look, now_ms: int) -> None:
+        known = {agent.info.agent_id for agent in look.state.agents} | {self.agent_id}
+        for agent_id in self._waits.keys() - known:
+            del self._waits[agent_id]
+        for agent_id in known:
+            node = look.work.get(agent_id)
+            rise = self._waits.setdefault(agent_id, Rise(SLOWER_PRODUCE_MS))
+            rise.add(now_ms, None if node is None else node.produce_p99_ms)
 
     def _note_lags(self, at_ms: int, lags: Counter[tuple[str, UUID]] | None) -> None:
         if lags is None:
