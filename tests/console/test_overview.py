@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from console_parts.local_time import local_time
-from console_parts.shop import PARTITIONS, Shop, order
+from console_parts.shop import BILLING, FAILED_PIPELINE, ORDERS, PARTITIONS, PIPELINE, Shop, order
 from console_parts.viewer import Viewer
 from node.wait import eventually
 
@@ -65,6 +65,52 @@ def test_the_charts_have_what_the_node_saw_before_the_page_was_opened(viewer: Vi
     expect(lag).to_have_accessible_name(re.compile("lag: now [0-9]"))
     shown = {local_time(viewer, first_ms + shift)[11:19] for shift in (-1000, 0, 1000)}
     assert lag.locator("text.axis").nth(3).text_content() in shown
+
+
+def long_ago(times_ms: list[int], now_ms: int) -> int | None:
+    """The first of them, once a page that is opened now would not begin then by itself."""
+    return times_ms[0] if times_ms and now_ms - times_ms[0] > 5_000 else None
+
+
+def shows_from(viewer: Viewer, chart: str, first_ms: int) -> None:
+    """A chart with a line, which begins then."""
+    drawn = viewer.page.get_by_role("img", name=re.compile(f"^{chart}"))
+    expect(drawn.locator("path.line-0")).to_have_count(1)
+    shown = {local_time(viewer, first_ms + shift)[11:19] for shift in (-1000, 0, 1000)}
+    eventually(lambda: drawn.locator("text.axis").nth(3).text_content() in shown, f"{chart} to begin at {shown}")
+
+
+def test_the_charts_of_a_group_have_what_the_node_saw_before_the_page_was_opened(viewer: Viewer, store: Shop) -> None:
+    def first_known_ms() -> int | None:
+        history = store.rest.get(f"groups/{BILLING}/history")
+        assert {each["topic"] for each in history["partitions"]} <= {ORDERS}
+        return long_ago(history["times_ms"], history["at_ms"])
+
+    first_ms = eventually(first_known_ms, "a sample", pause=0.5)
+    viewer.go(f"#/groups/{BILLING}")
+    shows_from(viewer, "Lag over time, in records", first_ms)
+    shows_from(viewer, "Partitions that are furthest behind", first_ms)
+
+
+def test_the_charts_of_a_pipeline_have_what_the_node_saw_before_the_page_was_opened(
+    viewer: Viewer, store: Shop
+) -> None:
+    def first_known_ms() -> int | None:
+        answer = store.rest.get("pipelines/history")
+        [times_ms] = [each["times_ms"] for each in answer["pipelines"] if each["name"] == PIPELINE] or [[]]
+        return long_ago(times_ms, answer["at_ms"])
+
+    first_ms = eventually(first_known_ms, "a sample", pause=0.5)
+    viewer.go(f"#/pipelines?name={PIPELINE}")
+    shows_from(viewer, "Rows per second", first_ms)
+    shows_from(viewer, "Lag, in records", first_ms)
+
+
+def test_of_a_pipeline_without_queries_no_lag_is_known(viewer: Viewer) -> None:
+    viewer.go(f"#/pipelines?name={FAILED_PIPELINE}")
+    cells = viewer.row("pipelines", FAILED_PIPELINE).get_by_role("gridcell")
+    expect(cells.nth(3)).to_have_text("\u2013")
+    expect(viewer.row("pipelines", PIPELINE).get_by_role("gridcell").nth(3)).to_have_text(re.compile("^[0-9]"))
 
 
 def test_a_figure_leads_to_the_page_of_its_details(viewer: Viewer) -> None:

@@ -146,6 +146,11 @@ def test_a_topic_says_how_far_behind_its_groups_are_in_records_and_in_time(broke
     assert (behind["lag"], behind["lag_ms"], behind["state"]) == (10, first["lag_ms"], "Empty")
     assert (consumer(rest, "consumed", "at-end")["lag"], consumer(rest, "consumed", "at-end")["lag_ms"]) == (0, 0)
     eventually(lambda: 10 in consumer(rest, "consumed", "behind")["lag_history"], "the lag in its history")
+    kept = rest.get("groups/behind/history")
+    assert (kept["group_id"], kept["lag"][-1], len(kept["lag"])) == ("behind", 10, len(kept["times_ms"]))
+    lines = {(each["topic"], each["partition"]): each["lag"] for each in kept["partitions"]}
+    assert (lines["consumed", 0][-1], lines["consumed", 1][-1]) == (10, 0)
+    assert rest.get("groups/nobody/history")["times_ms"] == []
     eventually(lambda: consumer(rest, "consumed", "behind")["trend"] == "steady", "the trend of a group that stands")
 
 

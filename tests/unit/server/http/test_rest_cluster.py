@@ -15,6 +15,7 @@ from rest_parts.caller import RestCaller
 from rest_parts.sending import send
 from streamhouse.model.errors import StorageUnavailable
 from streamhouse.runtime.clock import SystemClock
+from streamhouse.server.http.rest import pipeline_history
 from streamhouse.spark.pipelines.registry import STATE_VARIABLE, QueryState, Registry, RunRecord, state_directory
 from streamhouse.testing import Broker
 
@@ -99,6 +100,47 @@ def test_pipelines_are_those_that_this_machine_knows_of(monkeypatch: pytest.Monk
     assert (shown["has_dead_letter_topic"], letters["has_dead_letter_topic"]) == (False, True)
     assert (silent["state"], left["state"]) == ("silent", "died")
     assert (alert["code"], alert["pipelines"]) == ("pipelines_silent", ["revenue"])
+
+
+def test_the_history_of_a_pipeline_is_that_of_its_own_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(pipeline_history, "PERIOD_MS", 50)
+    sums = QueryState(
+        query="sums", guarantee="exactly once", batch_id=4, rows_per_second=7.5, lag={"orders/0": 5, "orders/1": 6}
+    )
+    letters = QueryState(
+        query="dead_letter", guarantee="at least once", batch_id=4, rows_per_second=99.0, lag={"x/0": 99}
+    )
+    run = RunRecord(
+        name="revenue",
+        file="revenue.yaml",
+        master="local[*]",
+        pid=os.getpid(),
+        started_at_ms=1,
+        updated_at_ms=SystemClock().now_ms(),
+        queries=[
+            sums,
+            msgspec.structs.replace(sums, query="counts", rows_per_second=1.5, lag={"orders/0": 3}),
+            letters,
+        ],
+    )
+    with Broker(http=True) as broker, Registry(state_directory(os.environ)).register("revenue") as registration:
+        rest = RestCaller(broker.endpoint)
+
+        def seen(rows_per_second: float | None, lag: float | None) -> bool:
+            [found] = rest.get("pipelines/history")["pipelines"] or [{"name": "revenue", "times_ms": []}]
+            assert found["name"] == "revenue"
+            if not found["times_ms"]:
+                return False
+            assert len(found["times_ms"]) == len(found["rows_per_second"]) == len(found["lag"])
+            return (found["rows_per_second"][-1], found["lag"][-1]) == (rows_per_second, lag)
+
+        registration.write(run)
+        eventually(lambda: seen(9.0, 11), "rows of its two queries, and the lag of the one that is further behind")
+        registration.write(msgspec.structs.replace(run, queries=[letters]))
+        eventually(lambda: seen(0, None), "a pipeline that has not begun to read")
+        registration.write(msgspec.structs.replace(run, updated_at_ms=run.updated_at_ms - 60_000))
+        eventually(lambda: seen(None, 11), "one that is silent")
 
 
 def test_a_whole_cluster_is_well_and_one_without_leaders_is_not(own_broker: Broker) -> None:

@@ -15,6 +15,8 @@ const STATE_KINDS = { running: "good", silent: "bad", ended: "muted", failed: "b
 /** The query that writes the dead letters: its rows are none of the pipeline's own. */
 const DEAD_LETTER_QUERY = "dead_letter";
 
+const HOUR_MS = 3_600_000;
+
 // By pipeline; kept while the console is open.
 const histories = new Map();
 
@@ -31,6 +33,8 @@ export async function render(root, { query }, signal) {
   }
 
   replace(root, pageHead({ title: "Pipelines" }), list.element, place);
+  // The node has measured all the time, the page only while somebody looked.
+  begin(await get("pipelines/history", {}, signal));
   await every(REFRESH_MS, signal, async () => {
     ({ pipelines } = await get("pipelines", {}, signal));
     pipelines.forEach(remember);
@@ -42,9 +46,21 @@ export async function render(root, { query }, signal) {
   if (wanted) choose(wanted);
 }
 
+function begin({ at_ms: now, pipelines }) {
+  const ahead = Date.now() - now; // the browser's clock, of the node's
+  for (const { name, times_ms: times, rows_per_second: rows, lag } of pipelines) {
+    const points = (values) => times.map((time, index) => [time + ahead, values[index]]);
+    historyOf(name).begin({ "rows per second": points(rows), lag: points(lag) });
+  }
+}
+
+function historyOf(name) {
+  if (!histories.has(name)) histories.set(name, new History(HOUR_MS));
+  return histories.get(name);
+}
+
 function remember(pipeline) {
-  const history = histories.get(pipeline.name) ?? new History();
-  histories.set(pipeline.name, history);
+  const history = historyOf(pipeline.name);
   history.add("rows per second", pipeline.state === "running" ? rowsPerSecond(pipeline) : null);
   history.add("lag", lagOf(pipeline));
 }
@@ -65,8 +81,8 @@ function pipelineDetails(pipeline, signal) {
     ],
     update(now) {
       replace(state, facts(factsOf(now)));
-      speed.update(histories.get(now.name).series("rows per second"));
-      lag.update(histories.get(now.name).series("lag"));
+      speed.update(historyOf(now.name).series("rows per second"));
+      lag.update(historyOf(now.name).series("lag"));
       queries.update(now.queries);
       letters.update(now);
     },
@@ -93,8 +109,12 @@ function stateTag(pipeline) {
 }
 const ownQueries = ({ queries }) => queries.filter((each) => each.query !== DEAD_LETTER_QUERY);
 const rowsPerSecond = (pipeline) => ownQueries(pipeline).reduce((sum, each) => sum + each.rows_per_second, 0);
-const queryLag = (each) => Object.values(each.lag).reduce((sum, lag) => sum + lag, 0);
-const lagOf = (pipeline) => ownQueries(pipeline).reduce((most, each) => Math.max(most, queryLag(each)), 0);
+/** null: nothing is known of what it reads, or not yet. */
+const queryLag = ({ lag }) => (Object.keys(lag).length ? Object.values(lag).reduce((sum, each) => sum + each, 0) : null);
+const lagOf = (pipeline) => {
+  const known = ownQueries(pipeline).map(queryLag).filter((lag) => lag !== null);
+  return known.length ? Math.max(...known) : null;
+};
 
 const PIPELINE_COLUMNS = [
   { name: "name", title: "Pipeline", value: (pipeline) => middle(pipeline.name), sort: (pipeline) => pipeline.name },

@@ -155,7 +155,7 @@ class _Consumers:
             )
         partitions = await self._with_times(topic, progress, starts)
         known_ms = [each.lag_ms for each in partitions if each.lag_ms is not None]
-        lags = self._sampler.lags(name, topic.topic_id) or Samples([], {"lag": []})
+        lags = self._sampler.lags.of_topic(name, topic.topic_id) or Samples([], {"lag": []})
         return api.TopicConsumer(
             group_id=name,
             state=UNKNOWN if group is None else group.state,

@@ -3,8 +3,7 @@ looks or not, so that it is there when somebody does."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,16 +18,15 @@ from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.growth import TopicGrowth
 from streamhouse.server.http.rest.known_ends import KnownEnds
+from streamhouse.server.http.rest.lag_history import LagHistory, Lags
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.watch import ClusterWatch
 
 PERIOD_MS = 15_000
-_KEPT_MS = 3_600_000
+KEPT_MS = 3_600_000
 _LAG_PERIOD_MS = 30_000
 _MOST_POSITIONS = 10_000
 """With more than these nothing is said of lag."""
-_MOST_LAGS = 2_000
-"""Of groups in topics, of which the lag of an hour is kept: some four megabytes."""
 _LOOK_AGE_MS = 2_000
 _POSITIONS_AGE_MS = 2_000
 _STORED_AGE_MS = 10_000
@@ -40,13 +38,14 @@ SERIES = (*_RATES, "produce_p50_ms", "produce_p99_ms", "buffered_bytes", "lag")
 
 class Look(NamedTuple):
     """`positions` are None while they are too many, or nobody can say. `missing` are agents without whose records the
-    `ends` are."""
+    `ends` are, `unheard` the partitions where that may be so."""
 
     at_ms: int
     state: ClusterState
     work: Mapping[str, NodeWork]
     ends: Mapping[TopicPartition, int]
     missing: Sequence[str]
+    unheard: Set[TopicPartition]
     positions: Sequence[GroupPosition] | None
 
 
@@ -65,7 +64,7 @@ class Sampler:
         self._stored_looks = Recent(self._stored.look, self._clock, _STORED_AGE_MS)
         self._looks = Recent(self._look, self._clock, _LOOK_AGE_MS)
         self._history = _history(SERIES, PERIOD_MS)
-        self._lags: dict[tuple[str, UUID], History] = {}
+        self.lags = LagHistory(period_ms=_LAG_PERIOD_MS, kept_ms=KEPT_MS)
         self._waits: dict[str, Rise] = {}
         self._before: tuple[int, Mapping[str, NodeWork]] | None = None
         self._lags_at_ms: int | None = None
@@ -80,10 +79,6 @@ class Sampler:
 
     def samples(self, since_ms: int = 0) -> Samples:
         return self._history.samples(since_ms)
-
-    def lags(self, group_id: str, topic_id: UUID) -> Samples | None:
-        kept = self._lags.get((group_id, topic_id))
-        return None if kept is None else kept.samples()
 
     def usual_waits_ms(self, work: Mapping[str, NodeWork]) -> dict[str, float]:
         """By agent, of those at which producers have waited far longer for a while than in the hour before, and still
@@ -121,7 +116,9 @@ class Sampler:
             positions = self._positions.answer.value
         now_ms = self._clock.now_ms()
         self.growth.look(ends, positions, now_ms=now_ms, monotonic_ms=self._clock.monotonic_ms())
-        return Look(now_ms, seen.state, work, ends, self._ends.missing(seen.state, work), positions)
+        missing = self._ends.missing(seen.state, work)
+        unheard = {each.partition for each in seen.state.placements if self._ends.unheard(each) is not None}
+        return Look(now_ms, seen.state, work, ends, missing, unheard, positions)
 
     async def _read_positions(self) -> list[GroupPosition] | None:
         positions = await self._metadata.list_group_positions(_MOST_POSITIONS + 1)
@@ -133,12 +130,13 @@ class Sampler:
         values |= {name: _slowest(look.work, name) for name in ("produce_p50_ms", "produce_p99_ms")}
         values["buffered_bytes"] = sum(node.buffered_bytes for node in look.work.values())
         lags = _lags(look)
-        values["lag"] = None if lags is None or look.missing else lags.total()
+        values["lag"] = None if lags is None else _total(lags)
         self._history.add(look.at_ms, values)
         self._note_waits(look, now_ms)
         if self._lags_at_ms is None or now_ms - self._lags_at_ms >= _LAG_PERIOD_MS:
             self._lags_at_ms = now_ms
-            self._note_lags(look.at_ms, lags)
+            if lags is not None:
+                self.lags.add(look.at_ms, lags)
 
     def _note_waits(self, look: Look, now_ms: int) -> None:
         known = {agent.info.agent_id for agent in look.state.agents} | {self.agent_id}
@@ -148,17 +146,6 @@ class Sampler:
             node = look.work.get(agent_id)
             rise = self._waits.setdefault(agent_id, Rise(SLOWER_PRODUCE_MS))
             rise.add(now_ms, None if node is None else node.produce_p99_ms)
-
-    def _note_lags(self, at_ms: int, lags: Counter[tuple[str, UUID]] | None) -> None:
-        if lags is None:
-            return
-        for key in self._lags.keys() - lags.keys():
-            del self._lags[key]
-        for key, lag in lags.items():
-            if key not in self._lags and len(self._lags) < _MOST_LAGS:
-                self._lags[key] = _history(("lag",), _LAG_PERIOD_MS)
-            if key in self._lags:
-                self._lags[key].add(at_ms, {"lag": lag})
 
     def _rates(self, work: Mapping[str, NodeWork], now_ms: int) -> dict[str, float | None]:
         """Of the nodes that answered both times: one that was started again has counted from nothing."""
@@ -170,7 +157,7 @@ class Sampler:
 
 
 def _history(names: Sequence[str], period_ms: int) -> History:
-    return History(names, _KEPT_MS // period_ms, longest_pause_ms=3 * period_ms)
+    return History(names, KEPT_MS // period_ms, longest_pause_ms=3 * period_ms)
 
 
 def _grown(before: Mapping[str, NodeWork], now: Mapping[str, NodeWork], name: str, seconds: float) -> float | None:
@@ -184,15 +171,19 @@ def _slowest(work: Mapping[str, NodeWork], name: str) -> float | None:
     return max((value for node in work.values() if (value := getattr(node, name)) is not None), default=None)
 
 
-def _lags(look: Look) -> Counter[tuple[str, UUID]] | None:
-    """By group and topic. Below a log's start there is nothing left to read."""
+def _lags(look: Look) -> dict[tuple[str, TopicPartition], int | None] | None:
+    """Below a log's start there is nothing left to read."""
     if look.positions is None:
         return None
     starts = {placement.partition: placement.log_start_offset for placement in look.state.placements}
-    lags: Counter[tuple[str, UUID]] = Counter()
-    for each in look.positions:
-        end = look.ends.get(each.partition)
-        if end is not None:
-            behind = end - max(each.offset, starts.get(each.partition, 0))
-            lags[each.group_id, each.partition.topic_id] += max(0, behind)
-    return lags
+    return {
+        (each.group_id, each.partition): None
+        if each.partition in look.unheard
+        else max(0, look.ends[each.partition] - max(each.offset, starts.get(each.partition, 0)))
+        for each in look.positions
+        if each.partition in look.ends
+    }
+
+
+def _total(lags: Lags) -> int | None:
+    return None if None in lags.values() else sum(lag for lag in lags.values() if lag is not None)

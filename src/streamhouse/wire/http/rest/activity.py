@@ -80,6 +80,23 @@ class TopicConsumer(Struct, frozen=True, kw_only=True):
     partitions: list[ConsumedPartition]
 
 
+class PartitionLagHistory(Struct, frozen=True, kw_only=True):
+    topic: str
+    partition: int
+    lag: list[float | None]
+
+
+class GroupHistoryAnswer(Struct, frozen=True, kw_only=True):
+    """`lag` of all partitions together, and of the partitions that are furthest behind, at `times_ms`: up to an hour of
+    what this node saw; null where nothing was known. `at_ms` is this node's clock, now."""
+
+    group_id: str
+    at_ms: int
+    times_ms: list[int]
+    lag: list[float | None]
+    partitions: list[PartitionLagHistory]
+
+
 class ConsumersAnswer(Struct, frozen=True, kw_only=True):
     topic: str
     groups: list[TopicConsumer]

@@ -165,6 +165,22 @@ class PipelinesAnswer(Struct, frozen=True, kw_only=True):
     pipelines: list[PipelineAnswer]
 
 
+class PipelineHistory(Struct, frozen=True, kw_only=True):
+    """Rows of all its queries together, and the lag of the one that is furthest behind; dead letters do not count."""
+
+    name: str
+    times_ms: list[int]
+    rows_per_second: list[float | None]
+    lag: list[float | None]
+
+
+class PipelineHistoriesAnswer(Struct, frozen=True, kw_only=True):
+    """Up to an hour of what this node saw, oldest first; null where nothing was known. `at_ms` is its clock, now."""
+
+    at_ms: int
+    pipelines: list[PipelineHistory]
+
+
 class ClusterHealth(Struct, frozen=True, kw_only=True):
     """`status` is ok when every partition and every coordinator shard has a leader, every agent is alive and answers
     this node, no hand-over fails and no producer waits long: when there is no alert about the cluster. It is degraded
