@@ -11,6 +11,8 @@ from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput
 
 MAX_FIELDS = 20
+MAX_STEPS = 16
+"""From a key or a value to one of its parts: for each, what is around the next is read."""
 _ROOTS = ("key", "value", "headers", "offset", "timestamp")
 _STRING = r'"(?:[^"\\]|\\.)*"'
 FIELD_PATTERN = rf"[^\W\d]\w*(?:\.[\w-]+|\[\d{{1,9}}\]|\[{_STRING}\])*"
@@ -21,6 +23,8 @@ _JSON = msgspec.json.Decoder()
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _RAW = msgspec.json.Decoder(msgspec.Raw)
+
+_Inside = dict[str, msgspec.Raw] | list[msgspec.Raw]
 
 
 class Row:
@@ -66,19 +70,41 @@ class Field:
             case root:
                 return _text(_bytes(record, root))
 
-    def text(self, record: Record) -> str | None:
-        """As people read it: strings as they are, all else as it was written, digit by digit."""
-        match self.root:
+
+class WrittenRow:
+    """A record as people read it. Of its JSON, each part is cut out once, however many fields lead into it."""
+
+    __slots__ = ("_inside", "_record")
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._inside: dict[tuple[str, ...], _Inside] = {}
+
+    def text(self, field: Field) -> str | None:
+        """Strings as they are, all else as it was written, digit by digit."""
+        match field.root:
             case "offset":
-                return str(record.offset)
+                return str(self._record.offset)
             case "timestamp":
-                return str(record.timestamp_ms)
+                return str(self._record.timestamp_ms)
             case "headers":
-                return _shown(header(record, self.parts[0]))
-            case root if not self.parts:
-                return _shown(_bytes(record, root))
+                return _shown(header(self._record, field.parts[0]))
+            case root if not field.parts:
+                return _shown(_bytes(self._record, root))
             case root:
-                return _written(_bytes(record, root), self.parts)
+                return _text_of_json(self._cut(root, *field.parts))
+
+    def _cut(self, *path: str) -> msgspec.Raw | None:
+        """JSON cut out of JSON: read as numbers, those of more digits than fit would be others."""
+        if len(path) == 1:
+            return _whole(_bytes(self._record, path[0]))
+        around, part = path[:-1], path[-1]
+        if around not in self._inside:
+            self._inside[around] = _inside(self._cut(*around))
+        inside = self._inside[around]
+        if isinstance(inside, dict):
+            return inside.get(part)
+        return inside[int(part)] if _is_index(part) and int(part) < len(inside) else None
 
 
 def field_of(text: str, at: int = 0) -> Field:
@@ -99,6 +125,10 @@ def field_of(text: str, at: int = 0) -> Field:
         raise InvalidInput(f"character {at + 1}: say which header", hint='headers.trace, or headers["a b"]')
     if root in ("offset", "timestamp") and parts:
         raise InvalidInput(f"character {at + 1}: {root} is a number and has no fields", hint=f"leave out {text[:60]}")
+    if len(parts) > MAX_STEPS:
+        raise InvalidInput(
+            f"character {at + 1}: {text[:60]} goes {len(parts)} steps into a {root}", hint=f"up to {MAX_STEPS}"
+        )
     return Field(name=text, root=root, parts=parts)
 
 
@@ -162,17 +192,32 @@ def _is_index(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 10
 
 
-def _written(data: bytes | None, parts: tuple[str, ...]) -> str | None:
-    """JSON cut out of JSON: read as numbers, those of more digits than fit would be others."""
+def _whole(data: bytes | None) -> msgspec.Raw | None:
     try:
-        found = bytes(_RAW.decode(data or b""))
-        for part in parts:
-            if found.startswith(b"{"):
-                found = bytes(_OBJECT.decode(found)[part])
-            elif found.startswith(b"[") and _is_index(part):
-                found = bytes(_ARRAY.decode(found)[int(part)])
-            else:
-                return None
-        return str(_JSON.decode(found)) if found.startswith(b'"') else found.decode()
-    except (ValueError, LookupError, RecursionError):
+        return _RAW.decode(data or b"")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _inside(written: msgspec.Raw | None) -> _Inside:
+    """What has no parts is like an empty list."""
+    data = memoryview(written or b"")
+    try:
+        match bytes(data[:1]):
+            case b"{":
+                return _OBJECT.decode(data)
+            case b"[":
+                return _ARRAY.decode(data)
+    except (ValueError, RecursionError):
+        pass
+    return []
+
+
+def _text_of_json(written: msgspec.Raw | None) -> str | None:
+    if written is None:
+        return None
+    data = bytes(written)
+    try:
+        return str(_JSON.decode(data)) if data.startswith(b'"') else data.decode()
+    except (ValueError, RecursionError):
         return None

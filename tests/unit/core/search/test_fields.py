@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import pytest
 
-from streamhouse.core.search.fields import MAX_FIELDS, fields_of
+from streamhouse.core.search import fields
+from streamhouse.core.search.fields import MAX_FIELDS, MAX_STEPS, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput
 
@@ -38,7 +42,7 @@ RECORD = Record(
 )
 def test_a_field_is_shown_as_it_was_written(name: str, text: str | None) -> None:
     [field] = fields_of(name)
-    assert field.text(RECORD) == text
+    assert WrittenRow(RECORD).text(field) == text
 
 
 def test_several_are_named_with_commas_between_them() -> None:
@@ -51,7 +55,11 @@ def test_several_are_named_with_commas_between_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [",", "value.", "value.a value.b", "amount", "value.a,,key", ",".join(["key"] * (MAX_FIELDS + 1))]
+    "text",
+    [
+        *[",", "value.", "value.a value.b", "amount", "value.a,,key", ",".join(["key"] * (MAX_FIELDS + 1))],
+        "value" + ".a" * (MAX_STEPS + 1),
+    ],
 )
 def test_what_names_no_fields_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
@@ -61,4 +69,34 @@ def test_what_names_no_fields_is_refused(text: str) -> None:
 @pytest.mark.parametrize("value", [None, b"", b"\xff", b"{", b"[" * 100_000, b'{"a": "\\ud800"}', b'{"a"'])
 def test_values_of_any_bytes_have_no_field(value: bytes | None) -> None:
     [field] = fields_of("value.a.b")
-    assert field.text(Record(0, 0, None, value)) is None
+    assert WrittenRow(Record(0, 0, None, value)).text(field) is None
+
+
+class CountingDecoder:
+    """Decodes, and counts how many bytes it was given."""
+
+    def __init__(self, kind: object) -> None:
+        self._decoder: msgspec.json.Decoder[object] = msgspec.json.Decoder(kind)
+        self.read_bytes = 0
+
+    def decode(self, data: bytes) -> object:
+        self.read_bytes += len(data)
+        return self._decoder.decode(data)
+
+
+def test_each_part_is_read_once_however_many_fields_lead_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = CountingDecoder(dict[str, msgspec.Raw])
+    monkeypatch.setattr(fields, "_OBJECT", objects)
+    value = json.dumps({"a": {"b": {f"c{number}": "x" * 50 for number in range(200)}}}).encode()
+    chosen = fields_of(",".join(f"value.a.b.c{number}" for number in range(MAX_FIELDS)))
+
+    row = WrittenRow(Record(0, 0, None, value))
+
+    assert [row.text(field) for field in chosen] == ["x" * 50] * MAX_FIELDS
+    assert objects.read_bytes < 3 * len(value), "once for each of value, a and b"
+
+
+def test_the_longest_way_into_a_value_can_be_gone() -> None:
+    [field] = fields_of("value" + ".a" * MAX_STEPS)
+    value = '{"a": ' * MAX_STEPS + "1" + "}" * MAX_STEPS
+    assert WrittenRow(Record(0, 0, None, value.encode())).text(field) == "1"

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -222,6 +223,29 @@ def test_chosen_fields_are_beside_the_record_as_they_were_written(rest: RestCall
 
     assert record["fields"] == ["12345678901234567890.50", "a", None, "x" * 500 + "…"]
     assert "fields" not in search(rest, topic, "")["records"][0]
+
+
+def test_others_are_answered_while_fields_are_cut_out_of_long_values(
+    rest: RestCaller, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cutting, answered = threading.Event(), threading.Event()
+    make = messages._answer
+
+    def make_after_others(*given: Any, **named: Any) -> Any:
+        cutting.set()
+        assert answered.wait(HUNG_SECONDS), "the loop was held"
+        return make(*given, **named)
+
+    store(rest, topic, {"value": {"a": {"b": "x" * 100_000}}})
+    monkeypatch.setattr(messages, "_answer", make_after_others)
+    with ThreadPoolExecutor() as threads:
+        searching = threads.submit(search, rest, topic, "fields=value.a.b")
+        assert cutting.wait(HUNG_SECONDS)
+        rest.get("node")
+        answered.set()
+        [record] = searching.result()["records"]
+
+    assert record["fields"] == ["x" * 500 + "…"]
 
 
 @pytest.mark.parametrize("call", ["messages", "messages/download"])

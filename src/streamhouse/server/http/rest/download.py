@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from streamhouse.core.search.fields import Field, fields_of
+from streamhouse.core.search.fields import Field, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, StreamHouseError, Unavailable
 from streamhouse.server.doors import DoorContext
@@ -90,7 +90,8 @@ class _Downloads:
 
 def _file(query: DownloadQuery, fields: tuple[Field, ...]) -> NdjsonFile | CsvFile:
     def texts(record: Record) -> list[str | None]:
-        return [field.text(record) for field in fields]
+        row = WrittenRow(record)
+        return [row.text(field) for field in fields]
 
     names = [field.name for field in fields]
     return CsvFile(names, texts) if query.format == "csv" else NdjsonFile(query, names, texts)

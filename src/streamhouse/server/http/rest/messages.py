@@ -10,7 +10,7 @@ from heapq import merge
 from msgspec import UNSET, UnsetType
 
 from streamhouse.broker.records import RecordDoor
-from streamhouse.core.search.fields import Field, fields_of
+from streamhouse.core.search.fields import Field, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
 from streamhouse.server.doors import DoorContext
@@ -97,6 +97,7 @@ class _Messages:
         return await made_of(
             [record for _, record in chosen],
             lambda: _answer(query, scans, chosen, fields, newest_first=search.newest_first),
+            fields=len(fields),
         )
 
 
@@ -120,7 +121,10 @@ def _answer(
 
 
 def _shown(fields: Sequence[Field], record: Record) -> list[str | None] | UnsetType:
-    return [_beginning(field.text(record)) for field in fields] if fields else UNSET
+    if not fields:
+        return UNSET
+    row = WrittenRow(record)
+    return [_beginning(row.text(field)) for field in fields]
 
 
 def _beginning(text: str | None) -> str | None:

@@ -192,7 +192,10 @@ class SearchQuery(FilterQuery, frozen=True, kw_only=True):
     order: Annotated[Literal["newest", "oldest"], Meta(description="Which come first")] = "newest"
     fields: Annotated[
         Annotated[str, Meta(max_length=2_000)] | None,
-        Meta(description="Parts of records beside them, with commas", examples=["value.customer.id,headers.trace"]),
+        Meta(
+            description="Up to 20 parts of records beside them, with commas",
+            examples=["value.customer.id,headers.trace"],
+        ),
     ] = None
     next: Annotated[str | None, Meta(description="Go on where an answer to the same query ended")] = None
 
