@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -15,9 +15,11 @@ import pytest
 from node.wait import HUNG_SECONDS
 from rest_parts.caller import API, RestCaller
 from rest_parts.storing import store, store_numbers
+from streamhouse.broker.records import RecordDoor
 from streamhouse.server.http.rest import messages
 from streamhouse.server.http.rest.search import Search
 from streamhouse.testing import Broker
+from streamhouse.wire.http.rest.records import MessagesQuery
 
 
 @pytest.fixture
@@ -246,6 +248,27 @@ def test_others_are_answered_while_fields_are_cut_out_of_long_values(
         [record] = searching.result()["records"]
 
     assert record["fields"] == ["x" * 500 + "…"]
+
+
+async def test_only_some_searches_hold_records_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[str] = []
+    go_on = asyncio.Event()
+
+    async def page(_: object, name: str, query: MessagesQuery) -> None:
+        running.append(name)
+        await go_on.wait()
+
+    monkeypatch.setattr(messages._Messages, "_page", page)
+    searches = messages._Messages(cast(RecordDoor, None))
+    count = messages._AT_ONCE + 4
+    waiting = [asyncio.create_task(searches._in_turn("orders", MessagesQuery())) for _ in range(count)]
+    for _ in range(count):  # each goes as far as it can
+        await asyncio.sleep(0)
+
+    assert len(running) == messages._AT_ONCE
+    go_on.set()
+    await asyncio.gather(*waiting)
+    assert len(running) == count
 
 
 @pytest.mark.parametrize("call", ["messages", "messages/download"])

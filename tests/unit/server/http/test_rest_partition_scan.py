@@ -1,9 +1,10 @@
-"""A search in one partition over logs with gaps, as compaction and retention leave them."""
+"""A search in one partition over logs with gaps, as compaction and retention leave them, and over long records."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from heapq import merge
 from typing import Any, cast
 from uuid import UUID
 
@@ -16,11 +17,15 @@ from streamhouse.client.peer import FoundOffset
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import OffsetOutOfRange, UnreadableRecords
 from streamhouse.model.topic import Topic
+from streamhouse.server.http.rest import search
 from streamhouse.server.http.rest.filters import RecordFilter
+from streamhouse.server.http.rest.first_matches import FirstMatches
 from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
+from streamhouse.server.http.rest.search import Search
 
 TOPIC = Topic(name="orders", topic_id=UUID(int=1), partition_count=1, config={}, created_at_ms=0)
 MOST_UNREADABLE = 5
+RECORD_BYTES = 100_000
 
 
 class SparseLog:
@@ -59,6 +64,47 @@ class SparseLog:
         )
 
 
+class CountedBytes(bytes):
+    """Tells a log when nobody has them any more."""
+
+    log: LongRecords
+
+    def __del__(self) -> None:
+        self.log.held -= 1
+
+
+class LongRecords(SparseLog):
+    """A partition's log whose records are long, or some of them; it counts how many of the long ones are held at a time
+    by whoever read them."""
+
+    PAGE = 2
+    """So many long records are a page; short ones come together."""
+
+    def __init__(self, *, count: int, long: Collection[int] | None = None) -> None:
+        super().__init__([], start=0, end=count)
+        self._long = range(count) if long is None else long
+        self.held = self.most_held = self.read_records = 0
+
+    async def read(self, topic: Topic, partition: int, offset: int, *, max_records: int) -> ReadRecords:
+        records: list[Record] = []
+        for at in range(offset, min(self._end, offset + max_records)):
+            records.append(Record(at, at, None, self._value() if at in self._long else b""))
+            if at in self._long and len(records) >= self.PAGE:
+                break
+        self.read_records += len(records)
+        await asyncio.sleep(0)  # as others go on meanwhile
+        return ReadRecords(
+            records=records, next_offset=offset + len(records), log_start_offset=0, high_watermark=self._end
+        )
+
+    def _value(self) -> CountedBytes:
+        value = CountedBytes(RECORD_BYTES)
+        value.log = self
+        self.held += 1
+        self.most_held = max(self.most_held, self.held)
+        return value
+
+
 def found_offsets(log: SparseLog, asked: tuple[int, int], *, newest_first: bool, at_once: int = 50) -> list[int]:
     """By as many scans as it takes, each of which takes only some of its matches."""
     offsets: list[int] = []
@@ -71,13 +117,24 @@ def found_offsets(log: SparseLog, asked: tuple[int, int], *, newest_first: bool,
     return offsets
 
 
-def scan_of(log: SparseLog, asked: tuple[int, int], *, newest_first: bool, at_once: int = 50) -> PartitionScan:
-    limits = ScanLimits(
-        matches=at_once, match_bytes=2**20, scanned_records=1_000, scanned_bytes=2**20, unreadable=MOST_UNREADABLE
-    )
+def scan_of(
+    log: SparseLog, asked: tuple[int, int], *, newest_first: bool, at_once: int = 50, held_bytes: int = 2**20
+) -> PartitionScan:
+    limits = limits_of(at_once, held_bytes=held_bytes)
     scan = PartitionScan(cast(RecordDoor, log), TOPIC, 0, asked, RecordFilter(), limits)
     asyncio.run(scan.run(newest_first=newest_first))
     return scan
+
+
+def limits_of(matches: int, *, held_bytes: int = 2**20, match_bytes: int = 2**20) -> ScanLimits:
+    return ScanLimits(
+        matches=matches,
+        match_bytes=match_bytes,
+        scanned_records=1_000,
+        scanned_bytes=2**20,
+        held_bytes=held_bytes,
+        unreadable=MOST_UNREADABLE,
+    )
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
@@ -118,3 +175,80 @@ def test_a_search_ends_in_a_log_that_nobody_can_read_and_says_where_to_go_on(new
     count = len(scan.unreadable)
     assert scan.left == ((0, end - count) if newest_first else (count, end))
     assert set(scan.unreadable) == set(range(end - count + 1, end + 1) if newest_first else range(1, count + 1))
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_search_of_long_records_holds_only_some_of_them(newest_first: bool) -> None:
+    log = LongRecords(count=1_000)
+
+    scan = scan_of(log, (0, 1_000), newest_first=newest_first, at_once=3, held_bytes=20 * RECORD_BYTES)
+
+    assert [record.offset for record in scan.matches] == ([999, 998, 997] if newest_first else [0, 1, 2])
+    assert log.most_held <= 20 + LongRecords.PAGE
+    assert log.read_records < 100, "what a step was too long for is hardly read again"
+
+
+def test_of_long_and_short_records_each_is_found_once() -> None:
+    log = LongRecords(count=3_000, long=range(500, 600))
+
+    assert found_offsets(log, (0, 3_000), newest_first=True) == list(range(2_999, -1, -1))
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_search_of_many_partitions_holds_no_more_than_of_a_few(
+    newest_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, answer = 8, 5
+    monkeypatch.setattr(search, "_HELD_BYTES", at_once * 10 * RECORD_BYTES)
+    log = LongRecords(count=100)
+    first = FirstMatches(50, answer * RECORD_BYTES, newest_first=newest_first)
+    whole = Search(
+        door=cast(RecordDoor, log),
+        topic=TOPIC,
+        ranges=dict.fromkeys(range(200), (0, 100)),
+        wanted=RecordFilter(),
+        newest_first=newest_first,
+    )
+    limits = limits_of(50, held_bytes=whole.held_bytes, match_bytes=2 * RECORD_BYTES)
+    scans = [whole.scan(partition, left, limits) for partition, left in whole.ranges.items()]
+
+    asyncio.run(whole.run(scans, first.add))
+
+    assert len(first.records) == answer
+    assert sum(len(scan.matches) for scan in scans) == answer
+    assert log.most_held <= at_once * (10 + LongRecords.PAGE) + 2 * answer
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@settings(database=None, deadline=None)
+@given(data=st.data())
+def test_the_first_matches_are_the_same_in_whatever_order_partitions_end(newest_first: bool, data: Any) -> None:
+    times = data.draw(st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=5))
+    limit = data.draw(st.integers(1, 12))
+    found = [
+        [(partition, Record(offset, time, None, b"x")) for offset, time in enumerate(each)]
+        for partition, each in enumerate(times)
+    ]
+    if newest_first:
+        found = [each[::-1] for each in found]
+    sign = -1 if newest_first else 1
+    expected = list(merge(*found, key=lambda each: (sign * each[1].timestamp_ms, each[0])))[:limit]
+
+    first = FirstMatches(limit, 1_000, newest_first=newest_first)
+    scans = [ended_scan(partition, found[partition], newest_first=newest_first) for partition in range(len(times))]
+    for partition in data.draw(st.permutations(range(len(times)))):
+        first.add(scans[partition])
+
+    assert first.records == expected
+    left = [(scan.partition, offset) for scan in scans for offset in range(*scan.left)]
+    assert sorted(left + [(partition, record.offset) for partition, record in expected]) == [
+        (partition, offset) for partition, each in enumerate(times) for offset in range(len(each))
+    ]
+
+
+def ended_scan(partition: int, found: list[tuple[int, Record]], *, newest_first: bool) -> PartitionScan:
+    """That has looked at all there is, and found all of it."""
+    end = 0 if newest_first else len(found)
+    scan = PartitionScan(cast(RecordDoor, None), TOPIC, partition, (end, end), RecordFilter(), limits_of(50))
+    scan.matches += [record for _, record in found]
+    return scan

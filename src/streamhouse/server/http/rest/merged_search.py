@@ -45,6 +45,7 @@ class MergedSearch:
             match_bytes=max(_LEAST_BYTES, _HELD_BYTES // share),
             scanned_records=_STEP_RECORDS,
             scanned_bytes=_STEP_BYTES,
+            held_bytes=search.held_bytes,
             unreadable=_UNREADABLE,
         )
 

@@ -3,9 +3,8 @@ at so many records and no more, and says where the next is to go on."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from heapq import merge
+import asyncio
+from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -14,15 +13,17 @@ from streamhouse.core.search.fields import Field, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
 from streamhouse.server.doors import DoorContext
+from streamhouse.server.http.rest.first_matches import FirstMatches, Found
 from streamhouse.server.http.rest.leaving import while_client_waits
 from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
-from streamhouse.server.http.rest.reading import size_bytes
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.server.http.rest.search import Search
 from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest.positions import ranges_text
 from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery, Unreadable
 
+_AT_ONCE = 16
+"""Searches, each of which holds some MiB; others wait for their turn."""
 _MAX_SCANNED = 20_000
 _MIN_SCANNED = 200
 _MAX_SCANNED_BYTES = 64 * 2**20
@@ -76,9 +77,14 @@ def add_messages(rest: Rest, context: DoorContext) -> None:
 class _Messages:
     def __init__(self, door: RecordDoor) -> None:
         self._door = door
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def search(self, call: Call) -> MessagesAnswer:
-        return await while_client_waits(call.request, self._page(call.path["topic"], call.query))
+        return await while_client_waits(call.request, self._in_turn(call.path["topic"], call.query))
+
+    async def _in_turn(self, name: str, query: MessagesQuery) -> MessagesAnswer:
+        async with self._turns:
+            return await self._page(name, query)
 
     async def _page(self, name: str, query: MessagesQuery) -> MessagesAnswer:
         fields = fields_of(query.fields or "")
@@ -89,31 +95,25 @@ class _Messages:
             match_bytes=max(_MIN_MATCH_BYTES, _MAX_ANSWER_BYTES // share),
             scanned_records=max(_MIN_SCANNED, _MAX_SCANNED // share),
             scanned_bytes=max(_MIN_MATCH_BYTES, _MAX_SCANNED_BYTES // share),
+            held_bytes=search.held_bytes,
             unreadable=max(_MIN_UNREADABLE, _MAX_UNREADABLE // share),
         )
         scans = [search.scan(partition, left, limits) for partition, left in search.ranges.items()]
-        await search.run(scans)
-        chosen = list(_chosen(scans, query.limit, newest_first=search.newest_first))
+        first = FirstMatches(query.limit, _MAX_ANSWER_BYTES, newest_first=search.newest_first)
+        await search.run(scans, first.add)
         return await made_of(
-            [record for _, record in chosen],
-            lambda: _answer(query, scans, chosen, fields, newest_first=search.newest_first),
+            [record for _, record in first.records],
+            lambda: _answer(query, scans, first.records, fields),
             fields=len(fields),
         )
 
 
 def _answer(
-    query: MessagesQuery,
-    scans: Sequence[PartitionScan],
-    chosen: Sequence[tuple[int, Record]],
-    fields: Sequence[Field],
-    *,
-    newest_first: bool,
+    query: MessagesQuery, scans: Sequence[PartitionScan], found: Sequence[Found], fields: Sequence[Field]
 ) -> MessagesAnswer:
-    taken = Counter(partition for partition, _ in chosen)
-    left = {scan.partition: scan.left_after(taken[scan.partition], newest_first=newest_first) for scan in scans}
-    left = {partition: (start, end) for partition, (start, end) in left.items() if start < end}
+    left = {scan.partition: scan.left for scan in scans if scan.left[0] < scan.left[1]}
     return MessagesAnswer(
-        records=[query.found(partition, record, _shown(fields, record)) for partition, record in chosen],
+        records=[query.found(partition, record, _shown(fields, record)) for partition, record in found],
         scanned_records=sum(scan.scanned_records for scan in scans),
         next=ranges_text(left) if left else None,
         unreadable=[Unreadable.of(scan.partition, problem) for scan in scans for problem in scan.unreadable.values()],
@@ -129,15 +129,3 @@ def _shown(fields: Sequence[Field], record: Record) -> list[str | None] | UnsetT
 
 def _beginning(text: str | None) -> str | None:
     return text if text is None or len(text) <= _FIELD_LENGTH else f"{text[:_FIELD_LENGTH]}…"
-
-
-def _chosen(scans: Sequence[PartitionScan], limit: int, *, newest_first: bool) -> Iterator[tuple[int, Record]]:
-    """By time over all partitions, and in each in the order of its offsets, whatever the times are."""
-    sign = -1 if newest_first else 1
-    found = ([(scan.partition, record) for record in scan.matches] for scan in scans)
-    left_bytes = _MAX_ANSWER_BYTES
-    for index, (partition, record) in enumerate(merge(*found, key=lambda each: sign * each[1].timestamp_ms)):
-        left_bytes -= size_bytes(record)
-        if index == limit or (index and left_bytes < 0):
-            return
-        yield partition, record

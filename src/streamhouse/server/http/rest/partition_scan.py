@@ -28,6 +28,8 @@ class ScanLimits:
     match_bytes: int
     scanned_records: int
     scanned_bytes: int
+    held_bytes: int
+    """Of records that are looked at together."""
     unreadable: int
     """Batches that are passed over: each takes a read of its own."""
 
@@ -54,37 +56,38 @@ class PartitionScan:
     unreadable: dict[int, UnreadableRecords] = field(default_factory=dict)
     _match_bytes: int = 0
     _scanned_bytes: int = 0
+    _step: int = _FIRST_STEP
 
     async def run(self, *, newest_first: bool) -> None:
-        await (self.newest_first() if newest_first else self.oldest_first())
+        start, end = self.left
+        while start < end and not self._has_enough():
+            start, end = await (self._back(start, end) if newest_first else self._forth(start, end))
+        self.left = (min(start, end), end)
         self._keep_within_limits(newest_first=newest_first)
 
-    async def oldest_first(self) -> None:
-        at, end = self.left
-        while at < end and not self._has_enough():
-            page = await self._read(at)
-            await self._look_at([record for record in page.records if record.offset < end])
-            self._note(page)
-            at = page.next_offset if page.next_offset > at else end
-        self.left = (min(at, end), end)
+    async def _forth(self, start: int, end: int) -> Range:
+        """Look at a page; what is left."""
+        page = await self._read(start, end)
+        await self._look_at([record for record in page.records if record.offset < end])
+        self._note(page)
+        return (page.next_offset if page.next_offset > start else end), end
 
-    async def newest_first(self) -> None:
-        """Records can only be read forwards: in steps back, which grow where compaction left few."""
-        start, end = self.left
-        step = _FIRST_STEP
-        while start < end and not self._has_enough():
-            begin = max(start, end - step)
-            pages = await self._between(begin, end)
-            if pages is None:
-                step //= 2
-                continue
-            records = [record for page in pages for record in page.records if record.offset < end]
-            await self._look_at(records[::-1])
-            for page in pages:
-                self._note(page)
-            end = begin
-            step = _FIRST_STEP if len(records) >= _FIRST_STEP else step * 2
-        self.left = (start, end)
+    async def _back(self, start: int, end: int) -> Range:
+        """Records can only be read forwards: in steps back, which grow where compaction left few, and shrink where
+        records are long."""
+        begin = max(start, end - self._step)
+        pages = await self._between(begin, end)
+        if pages is None:
+            return start, end
+        records = [record for page in pages for record in page.records if record.offset < end]
+        await self._look_at(records[::-1])
+        for page in pages:
+            self._note(page)
+        if len(records) >= _FIRST_STEP:
+            self._step = _FIRST_STEP
+        elif sum(map(size_bytes, records)) < self.limits.held_bytes // 2:
+            self._step *= 2
+        return start, begin
 
     def left_after(self, count: int, *, newest_first: bool) -> Range:
         """What is still to be looked at by who took only so many of the matches."""
@@ -93,6 +96,12 @@ class PartitionScan:
         first_not_taken = self.matches[count].offset
         start, end = self.left
         return (start, first_not_taken + 1) if newest_first else (first_not_taken, end)
+
+    def keep(self, count: int, *, newest_first: bool) -> None:
+        """Let go of the other matches, which are left to be looked at again."""
+        if count < len(self.matches):
+            self.left = self.left_after(count, newest_first=newest_first)
+            del self.matches[count:]
 
     def _has_enough(self) -> bool:
         limits = self.limits
@@ -115,43 +124,45 @@ class PartitionScan:
         """A page in which all match is more than was asked for, of each of many partitions."""
         sizes = accumulate(map(size_bytes, self.matches))
         count = sum(1 for size in sizes if size <= self.limits.match_bytes)
-        count = min(max(count, 1), self.limits.matches)
-        if count < len(self.matches):
-            self.left = self.left_after(count, newest_first=newest_first)
-            del self.matches[count:]
+        self.keep(min(max(count, 1), self.limits.matches), newest_first=newest_first)
 
     def _note(self, page: _Page) -> None:
         if page.passed_over is not None:
             self.unreadable[page.next_offset] = page.passed_over
 
     async def _between(self, start: int, end: int) -> list[_Page] | None:
-        """None if they are too many, which they are not if the offsets are few."""
+        """None if they are too many or too long, as those of few offsets are not: the next step is shorter."""
         pages: list[_Page] = []
-        count = passed_over = 0
+        count = passed_over = held_bytes = 0
         at = start
         while at < end:
-            page = await self._read(at)
+            page = await self._read(at, end)
             pages.append(page)
             count += len(page.records)
+            held_bytes += sum(map(size_bytes, page.records))
             passed_over += page.passed_over is not None
             at = page.next_offset if page.next_offset > at else end
-            if at < end and (count > _MOST_AT_ONCE or passed_over >= self.limits.unreadable):
+            if at < end and (
+                count > _MOST_AT_ONCE or held_bytes > self.limits.held_bytes or passed_over >= self.limits.unreadable
+            ):
+                self._step = max(1, min((end - start) // 2, at - start))
                 return None
         return pages
 
-    async def _read(self, offset: int) -> _Page:
+    async def _read(self, offset: int, end: int) -> _Page:
         """From where the log begins if it begins later by now; nothing if it has become shorter."""
         try:
-            return await self._page(offset)
+            return await self._page(offset, end)
         except OffsetOutOfRange:
             log = await self.door.offset_at(self.topic, self.partition, EARLIEST)
-        if offset < log.log_start_offset:
-            return await self._page(log.log_start_offset)
+        if offset < log.log_start_offset < end:
+            return await self._page(log.log_start_offset, end)
         return _Page([], offset)
 
-    async def _page(self, offset: int) -> _Page:
+    async def _page(self, offset: int, end: int) -> _Page:
+        most = min(_PAGE_RECORDS, end - offset)
         try:
-            page = await self.door.read(self.topic, self.partition, offset, max_records=_PAGE_RECORDS)
+            page = await self.door.read(self.topic, self.partition, offset, max_records=most)
         except UnreadableRecords as problem:
             if problem.next_offset is None:
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamhouse.broker.records import LATEST, RecordDoor
@@ -16,6 +16,8 @@ from streamhouse.wire.http.rest.records import SearchQuery
 
 _AT_ONCE = 8
 """Partitions that one request reads at a time."""
+_HELD_BYTES = 8 * 2**20
+"""Of records that one request has before it, of all these partitions together: about, for at least a page is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +40,20 @@ class Search:
     def scan(self, partition: int, left: Range, limits: ScanLimits) -> PartitionScan:
         return PartitionScan(self.door, self.topic, partition, left, self.wanted, limits)
 
-    async def run(self, scans: Iterable[PartitionScan]) -> None:
+    @property
+    def held_bytes(self) -> int:
+        """Of each partition."""
+        return _HELD_BYTES // min(_AT_ONCE, max(1, len(self.ranges)))
+
+    async def run(self, scans: Iterable[PartitionScan], ended: Callable[[PartitionScan], None] | None = None) -> None:
+        """Each of those that `ended` is told as it does."""
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def run(scan: PartitionScan) -> None:
             async with places:
                 await scan.run(newest_first=self.newest_first)
+            if ended is not None:
+                ended(scan)
 
         await asyncio.gather(*map(run, scans))
 
