@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from node.wait import HUNG_SECONDS
 from rest_parts.caller import API, RestCaller
 from rest_parts.storing import store, store_numbers
 from streamhouse.broker.records import RecordDoor
-from streamhouse.server.http.rest import messages
+from streamhouse.server.http.rest import messages, search_page
 from streamhouse.server.http.rest.search import Search
 from streamhouse.testing import Broker
 from streamhouse.wire.http.rest.records import MessagesQuery
@@ -69,7 +70,7 @@ def test_the_newest_come_first_unless_asked_otherwise(rest: RestCaller, topic: s
 def test_a_search_goes_on_where_it_had_looked_at_enough(
     rest: RestCaller, topic: str, order: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "_MAX_SCANNED", 0)
+    monkeypatch.setattr(search_page, "_MAX_SCANNED", 0)
     for start in range(0, 9_000, 3_000):
         store(
             rest,
@@ -86,7 +87,7 @@ def test_a_search_goes_on_where_it_had_looked_at_enough(
 
 
 def test_a_page_has_no_more_bytes_than_fit(rest: RestCaller, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(search_page, "_MAX_ANSWER_BYTES", 10_000)
     store(rest, topic, *({"value": {"n": number, "x": "x" * 3_000}, "partition": number % 3} for number in range(20)))
 
     assert len(search(rest, topic, "")["records"]) == 3
@@ -103,6 +104,45 @@ def test_times_out_of_order_lose_nothing(rest: RestCaller, topic: str) -> None:
 
     for order in ("oldest", "newest"):
         assert sorted(all_numbers(rest, topic, f"order={order}&limit=2")) == list(range(6))
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+@pytest.mark.parametrize("limit", [1, 2, 500])
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("from_ms=500", [0, 2, 3, 5]),
+        ("from_ms=500&to_ms=5000", [2, 3, 5]),
+        ("to_ms=5000", [1, 2, 3, 4, 5]),
+        ("to_ms=500", [1, 4]),
+        ("from_ms=5000&to_ms=500", []),
+    ],
+)
+def test_a_time_range_has_all_that_is_in_it_also_behind_later_times(
+    rest: RestCaller, topic: str, query: str, numbers: list[int], limit: int, order: str
+) -> None:
+    times = [9_000_000, 100, 1_000, 1_001, 200, 1_002]
+    store(rest, topic, *({"value": {"n": n}, "partition": 0, "timestamp_ms": time} for n, time in enumerate(times)))
+
+    assert sorted(all_numbers(rest, topic, f"order={order}&limit={limit}&{query}")) == numbers
+    found = rest.call("GET", f"topics/{topic}/messages/download?order={order}&{query}").body.splitlines()
+    assert sorted(json.loads(line)["value"]["n"] for line in found) == numbers
+
+
+def test_the_newest_of_a_time_range_are_there_before_all_that_is_younger_was_looked_at(
+    rest: RestCaller, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_page, "_MAX_SCANNED", 0)
+    monkeypatch.setattr(search_page, "_MIN_SCANNED", 1)
+    store(rest, topic, *({"value": {"n": n}, "partition": 0, "timestamp_ms": n} for n in range(3_000)))
+
+    first = search(rest, topic, "from_ms=10&to_ms=13")
+
+    assert [record["value"]["n"] for record in first["records"]] == [12, 11, 10]
+    assert first["scanned_records"] == 3
+    assert first["next"] == "0:13-3000"
+    assert all_numbers(rest, topic, "from_ms=10&to_ms=13") == [12, 11, 10]
+    assert all_numbers(rest, topic, "from_ms=10&to_ms=1500&limit=400") == list(range(1_499, 9, -1))
 
 
 @pytest.mark.parametrize(
@@ -186,6 +226,9 @@ def test_values_that_are_not_json_have_no_fields(rest: RestCaller, topic: str) -
         ("partition=3", 404, "not-found"),
         ("next=nonsense", 400, "invalid-input"),
         ("next=9:0-1", 400, "invalid-input"),
+        ("next=0:0-1/9:0-1", 400, "invalid-input"),
+        ("next=0:0-1/", 400, "invalid-input"),
+        ("next=0:0-1/0:0-1/0:0-1", 400, "invalid-input"),
         ("from_ms=-1", 400, "invalid-input"),
         ("contains=", 400, "invalid-input"),
         ("contains_hex=0", 400, "invalid-input"),

@@ -205,12 +205,12 @@ def test_a_search_of_many_partitions_holds_no_more_than_of_a_few(
     whole = Search(
         door=cast(RecordDoor, log),
         topic=TOPIC,
-        ranges=dict.fromkeys(range(200), (0, 100)),
+        parts=[dict.fromkeys(range(200), (0, 100))],
         wanted=RecordFilter(),
         newest_first=newest_first,
     )
     limits = limits_of(50, held_bytes=whole.held_bytes, match_bytes=2 * RECORD_BYTES)
-    scans = [whole.scan(partition, left, limits) for partition, left in whole.ranges.items()]
+    scans = [whole.scan(partition, left, limits) for partition, left in whole.parts[0].items()]
 
     asyncio.run(whole.run(scans, first.add))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -37,9 +38,10 @@ class MergedSearch:
     def __init__(self, search: Search) -> None:
         self._search = search
         self._sign = -1 if search.newest_first else 1
-        self._waiting = {partition: _Waiting(left) for partition, left in search.ranges.items()}
+        self._waiting: dict[int, _Waiting] = {}
+        self._later = deque(search.parts)
         self.scanned_records = 0
-        share = max(1, len(search.ranges))
+        share = search.partition_count
         self._limits = ScanLimits(
             matches=max(_LEAST_RECORDS, _HELD_RECORDS // share),
             match_bytes=max(_LEAST_BYTES, _HELD_BYTES // share),
@@ -51,10 +53,16 @@ class MergedSearch:
 
     @property
     def is_at_end(self) -> bool:
+        return not self._later and self._is_part_at_end
+
+    @property
+    def _is_part_at_end(self) -> bool:
         return not any(each.records or each.is_next_unknown for each in self._waiting.values())
 
     async def look(self) -> list[tuple[int, UnreadableRecords]]:
         """Further in each partition of which the next record is not known; what was passed over."""
+        if self._later and self._is_part_at_end:
+            self._waiting = {partition: _Waiting(left) for partition, left in self._later.popleft().items()}
         scans = [
             self._search.scan(partition, each.left, self._limits)
             for partition, each in self._waiting.items()
@@ -92,10 +100,10 @@ class MergedSearch:
                 break
         return taken
 
-    def left(self) -> dict[int, Range]:
-        """What is neither taken nor found not to be wanted."""
+    def left(self) -> list[Mapping[int, Range]]:
+        """What is neither taken nor found not to be wanted, part by part."""
         left = {partition: self._left(each) for partition, each in self._waiting.items()}
-        return {partition: (start, end) for partition, (start, end) in left.items() if start < end}
+        return [{partition: (start, end) for partition, (start, end) in left.items() if start < end}, *self._later]
 
     def _left(self, waiting: _Waiting) -> Range:
         start, end = waiting.left

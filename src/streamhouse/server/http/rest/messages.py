@@ -13,29 +13,22 @@ from streamhouse.core.search.fields import Field, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
 from streamhouse.server.doors import DoorContext
-from streamhouse.server.http.rest.first_matches import FirstMatches, Found
 from streamhouse.server.http.rest.leaving import while_client_waits
-from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.server.http.rest.search import Search
+from streamhouse.server.http.rest.search_page import SearchPage
 from streamhouse.server.row_messages import made_of
 from streamhouse.wire.http.rest.positions import ranges_text
 from streamhouse.wire.http.rest.records import MessagesAnswer, MessagesQuery, Unreadable
 
 _AT_ONCE = 16
 """Searches, each of which holds some MiB; others wait for their turn."""
-_MAX_SCANNED = 20_000
-_MIN_SCANNED = 200
-_MAX_SCANNED_BYTES = 64 * 2**20
-_MAX_UNREADABLE = 100
-_MIN_UNREADABLE = 10
-_MAX_ANSWER_BYTES = 4 * 2**20
-_MIN_MATCH_BYTES = 256 * 1024
 _FIELD_LENGTH = 500
 _DESCRIPTION = (
     "By key, by a field of JSON values, by what they contain, by a condition and by time. A request looks at a bounded "
-    "number of records: ask again with `next`, and everything else the same, until it is null. A time range reaches "
-    "from the first record at or after `from_ms` to the first at or after `to_ms`, in each partition. A condition, "
+    "number of records: ask again with `next`, and everything else the same, until it is null. Times may be out of "
+    "order, so with `to_ms` a search goes on to the end of the log; newest first, what lies behind the first record at "
+    "or after `to_ms` comes last. A condition, "
     "`where`, compares `key`, `value`, `offset`, `timestamp`, fields of JSON as `value.customer.id` or "
     '`value["a b"][0]`, and `headers.trace`, with ==, !=, <, <=, >, >=, contains and startswith, and joins comparisons '
     "by and, or, not and parentheses. A field that is not there is null."
@@ -88,35 +81,19 @@ class _Messages:
 
     async def _page(self, name: str, query: MessagesQuery) -> MessagesAnswer:
         fields = fields_of(query.fields or "")
-        search = await Search.open(self._door, name, query)
-        share = max(1, len(search.ranges))
-        limits = ScanLimits(
-            matches=query.limit,
-            match_bytes=max(_MIN_MATCH_BYTES, _MAX_ANSWER_BYTES // share),
-            scanned_records=max(_MIN_SCANNED, _MAX_SCANNED // share),
-            scanned_bytes=max(_MIN_MATCH_BYTES, _MAX_SCANNED_BYTES // share),
-            held_bytes=search.held_bytes,
-            unreadable=max(_MIN_UNREADABLE, _MAX_UNREADABLE // share),
-        )
-        scans = [search.scan(partition, left, limits) for partition, left in search.ranges.items()]
-        first = FirstMatches(query.limit, _MAX_ANSWER_BYTES, newest_first=search.newest_first)
-        await search.run(scans, first.add)
+        page = SearchPage(await Search.open(self._door, name, query), query.limit)
+        await page.fill()
         return await made_of(
-            [record for _, record in first.records],
-            lambda: _answer(query, scans, first.records, fields),
-            fields=len(fields),
+            [record for _, record in page.found], lambda: _answer(query, page, fields), fields=len(fields)
         )
 
 
-def _answer(
-    query: MessagesQuery, scans: Sequence[PartitionScan], found: Sequence[Found], fields: Sequence[Field]
-) -> MessagesAnswer:
-    left = {scan.partition: scan.left for scan in scans if scan.left[0] < scan.left[1]}
+def _answer(query: MessagesQuery, page: SearchPage, fields: Sequence[Field]) -> MessagesAnswer:
     return MessagesAnswer(
-        records=[query.found(partition, record, _shown(fields, record)) for partition, record in found],
-        scanned_records=sum(scan.scanned_records for scan in scans),
-        next=ranges_text(left) if left else None,
-        unreadable=[Unreadable.of(scan.partition, problem) for scan in scans for problem in scan.unreadable.values()],
+        records=[query.found(partition, record, _shown(fields, record)) for partition, record in page.found],
+        scanned_records=page.scanned_records,
+        next=ranges_text(page.left) if page.left else None,
+        unreadable=[Unreadable.of(partition, problem) for partition, problem in page.unreadable],
     )
 
 

@@ -53,9 +53,9 @@ class PartitionScan:
     limits: ScanLimits
     matches: list[Record] = field(default_factory=list)
     scanned_records: int = 0
+    scanned_bytes: int = 0
     unreadable: dict[int, UnreadableRecords] = field(default_factory=dict)
     _match_bytes: int = 0
-    _scanned_bytes: int = 0
     _step: int = _FIRST_STEP
 
     async def run(self, *, newest_first: bool) -> None:
@@ -109,13 +109,13 @@ class PartitionScan:
             len(self.matches) >= limits.matches
             or self._match_bytes >= limits.match_bytes
             or self.scanned_records >= limits.scanned_records
-            or self._scanned_bytes >= limits.scanned_bytes
+            or self.scanned_bytes >= limits.scanned_bytes
             or len(self.unreadable) >= limits.unreadable
         )
 
     async def _look_at(self, records: list[Record]) -> None:
         self.scanned_records += len(records)
-        self._scanned_bytes += sum(map(size_bytes, records))
+        self.scanned_bytes += sum(map(size_bytes, records))
         found = await self.filter.of(records)
         self.matches += found
         self._match_bytes += sum(map(size_bytes, found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streamhouse.broker.records import LATEST, RecordDoor
@@ -24,8 +24,8 @@ _HELD_BYTES = 8 * 2**20
 class Search:
     door: RecordDoor
     topic: Topic
-    ranges: Mapping[int, Range]
-    """Of each partition, what is to be looked at."""
+    parts: Sequence[Mapping[int, Range]]
+    """Of each partition, what is to be looked at: one part after the other."""
     wanted: RecordFilter
     newest_first: bool
 
@@ -34,16 +34,21 @@ class Search:
         """What is wrong with the query is raised here."""
         wanted = filter_of(query, from_ms=query.from_ms, to_ms=query.to_ms)
         topic = await door.topic(name)
-        ranges = await _ranges(door, topic, query) if query.next is None else _given_ranges(topic, query.next)
-        return cls(door=door, topic=topic, ranges=ranges, wanted=wanted, newest_first=query.order == "newest")
+        parts = await _parts(door, topic, query) if query.next is None else _given_parts(topic, query.next)
+        return cls(door=door, topic=topic, parts=parts, wanted=wanted, newest_first=query.order == "newest")
 
     def scan(self, partition: int, left: Range, limits: ScanLimits) -> PartitionScan:
         return PartitionScan(self.door, self.topic, partition, left, self.wanted, limits)
 
     @property
+    def partition_count(self) -> int:
+        """At least one: among so many is shared what a search may take."""
+        return max([1, *map(len, self.parts)])
+
+    @property
     def held_bytes(self) -> int:
         """Of each partition."""
-        return _HELD_BYTES // min(_AT_ONCE, max(1, len(self.ranges)))
+        return _HELD_BYTES // min(_AT_ONCE, self.partition_count)
 
     async def run(self, scans: Iterable[PartitionScan], ended: Callable[[PartitionScan], None] | None = None) -> None:
         """Each of those that `ended` is told as it does."""
@@ -58,28 +63,41 @@ class Search:
         await asyncio.gather(*map(run, scans))
 
 
-async def _ranges(door: RecordDoor, topic: Topic, query: SearchQuery) -> dict[int, Range]:
+async def _parts(door: RecordDoor, topic: Topic, query: SearchQuery) -> list[dict[int, Range]]:
     if query.partition is not None and query.partition >= topic.partition_count:
         raise NotFound(f"there is no partition {query.partition} of {topic.name}")
     partitions = range(topic.partition_count) if query.partition is None else [query.partition]
-    ranges = await asyncio.gather(*(_range(door, topic, partition, query) for partition in partitions))
-    return dict(zip(partitions, ranges, strict=True))
+    found = await asyncio.gather(*(_range(door, topic, partition, query) for partition in partitions))
+    first = {partition: (start, split) for partition, (start, split, _) in zip(partitions, found, strict=True)}
+    later = {partition: (split, end) for partition, (_, split, end) in zip(partitions, found, strict=True)}
+    return [part for part in map(_not_empty, (first, later)) if part]
 
 
-async def _range(door: RecordDoor, topic: Topic, partition: int, query: SearchQuery) -> Range:
+async def _range(door: RecordDoor, topic: Topic, partition: int, query: SearchQuery) -> tuple[int, int, int]:
+    """Where it begins, where its first part ends, and where it ends. Before the first record at or after `from_ms` none
+    is wanted; but behind the first at or after `to_ms` some may be, where times are out of order. Newest first, those
+    come last: the others do not wait until all that lies there was looked at."""
     log = await door.offset_at(topic, partition, LATEST)
     start, end = log.log_start_offset, log.high_watermark
     if query.from_ms is not None:
         found = await door.offset_at(topic, partition, query.from_ms)
         start = end if found.offset is None else found.offset
-    if query.to_ms is not None:
-        found = await door.offset_at(topic, partition, query.to_ms)
-        end = end if found.offset is None else found.offset
-    return start, end
+    if query.to_ms is None:
+        return start, end, end
+    if query.from_ms is not None and query.from_ms >= query.to_ms:
+        return start, start, start
+    if query.order == "oldest":
+        return start, end, end
+    found = await door.offset_at(topic, partition, query.to_ms)
+    return start, end if found.offset is None else max(start, found.offset), end
 
 
-def _given_ranges(topic: Topic, text: str) -> dict[int, Range]:
-    ranges = ranges_of(text)
-    if max(ranges) >= topic.partition_count:
+def _not_empty(ranges: Mapping[int, Range]) -> dict[int, Range]:
+    return {partition: (start, end) for partition, (start, end) in ranges.items() if start < end}
+
+
+def _given_parts(topic: Topic, text: str) -> Sequence[Mapping[int, Range]]:
+    parts = ranges_of(text)
+    if max(map(max, parts)) >= topic.partition_count:
         raise InvalidInput("there is no such place to go on", hint="give `next` as it was answered")
-    return ranges
+    return parts

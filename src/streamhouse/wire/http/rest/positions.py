@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from streamhouse.model.errors import InvalidInput
 
@@ -13,6 +13,7 @@ Range = tuple[int, int]
 _POSITION = re.compile(r"([0-9]{1,10}):([0-9]{1,19})")
 _RANGE = re.compile(r"([0-9]{1,10}):([0-9]{1,19})-([0-9]{1,19})")
 _INT64 = range(2**63)
+_MOST_PARTS = 2
 
 
 def positions_text(positions: Mapping[int, int]) -> str:
@@ -30,12 +31,20 @@ def positions_of(text: str) -> dict[int, int]:
     return positions
 
 
-def ranges_text(ranges: Mapping[int, Range]) -> str:
-    """0:0-17,1:0-4 - the offsets that are still to be looked at."""
+def ranges_text(parts: Iterable[Mapping[int, Range]]) -> str:
+    """0:0-17,1:0-4/0:17-20 - the offsets that are still to be looked at, and after a stroke those that come later."""
+    return "/".join([_part_text(part) for part in parts if part])
+
+
+def ranges_of(text: str) -> tuple[dict[int, Range], ...]:
+    return tuple(_part_of(part) for part in text.split("/", _MOST_PARTS - 1))
+
+
+def _part_text(ranges: Mapping[int, Range]) -> str:
     return ",".join([f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items()])
 
 
-def ranges_of(text: str) -> dict[int, Range]:
+def _part_of(text: str) -> dict[int, Range]:
     ranges: dict[int, Range] = {}
     for part in text.split(","):
         found = _RANGE.fullmatch(part)
