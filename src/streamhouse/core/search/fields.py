@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from streamhouse.core.search.quoted import text_in
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput
 
@@ -115,7 +116,9 @@ def field_of(text: str, at: int = 0) -> Field:
             f"{text[:60]!r} is not the name of a field", hint='such as value.customer.id, or value["a b"]'
         )
     root = re.split(r"[.\[]", text, maxsplit=1)[0]
-    parts = tuple(name or index or str(_JSON.decode(quoted)) for name, index, quoted in _PART.findall(text, len(root)))
+    parts = tuple(
+        found[1] or found[2] or text_in(found[3], at + found.start(3)) for found in _PART.finditer(text, len(root))
+    )
     if root not in _ROOTS:
         raise InvalidInput(
             f"character {at + 1}: there is no {root[:60]!r}",

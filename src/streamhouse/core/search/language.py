@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, NoReturn
-
-import msgspec
 
 from streamhouse.core.search.conditions import COMPARISONS, All, Comparison, Condition, Literal, Not, OneOf, Operand
 from streamhouse.core.search.fields import FIELD_PATTERN, Field, field_of
+from streamhouse.core.search.kinds import can_compare, kinds_of, name_of
+from streamhouse.core.search.quoted import text_in
 from streamhouse.model.errors import InvalidInput
 
 MAX_LENGTH = 1_000
@@ -30,7 +31,8 @@ _TOKEN = re.compile(
 _SAME_AS = {"=": "==", "&&": "and", "||": "or", "!": "not"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _WORDS = {"and", "or", "not", *_CONSTANTS, *(name for name in COMPARISONS if name.isalpha())}
-_STRING = msgspec.json.Decoder(str)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OF_TEXTS = ("contains", "startswith")
 _EXAMPLE = 'as in: value.amount > 3 and key == "alice"'
 
 
@@ -46,7 +48,7 @@ def condition_of(text: str) -> Condition:
     """InvalidInput says where it is wrong, by the number of the character."""
     if len(text) > MAX_LENGTH:
         raise InvalidInput(f"a condition of {len(text)} characters is too long", hint=f"up to {MAX_LENGTH}")
-    return _Parser(_tokens(text)).whole()
+    return _Parser(text).whole()
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -69,8 +71,9 @@ def _tokens(text: str) -> list[_Token]:
 class _Parser:
     """By recursive descent: `or` binds least, then `and`, then `not`."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
-        self._tokens = tokens
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _tokens(text)
         self._next = 0
         self._comparisons = 0
         self._depth = 0
@@ -131,12 +134,20 @@ class _Parser:
         begin = self._token
         left = self._operand()
         sign = self._take(*COMPARISONS)
-        if sign is not None:
-            right = self._operand()
-            return Comparison(left=_beside(left, right), operator=sign, right=_beside(right, left))
-        if isinstance(left, Literal):
+        if sign is None and isinstance(left, Literal):
             self._fail(f"a comparison such as == behind {begin.text[:40]}")
-        return Comparison(left=_beside(left, Literal(True)), operator="==", right=Literal(True))
+        other = self._token
+        right = Literal(True) if sign is None else self._operand()
+        operator = sign or "=="
+        left, right = _beside(left, operator, right, begin), _beside(right, operator, left, other)
+        if not can_compare(left, operator, right):
+            what = self._text[begin.at : self._token.at].strip()
+            sides = f"{name_of(kinds_of(left))} with {name_of(kinds_of(right))}"
+            raise InvalidInput(
+                f"character {begin.at + 1}: {what[:80]} compares {sides}, which is the same for every record",
+                hint="say what it is compared with" if sign is None else _hint(sign),
+            )
+        return Comparison(left=left, operator=operator, right=right)
 
     def _operand(self) -> Operand:
         token = self._token
@@ -154,6 +165,14 @@ class _Parser:
         raise InvalidInput(f"character {token.at + 1}: wanted {wanted}, not {found}", hint=_EXAMPLE)
 
 
+def _hint(operator: str) -> str:
+    if operator in _OF_TEXTS:
+        return f'write texts in quotes, as in value {operator} "3"'
+    if operator in ("==", "!="):
+        return "write numbers without quotes, and texts in quotes"
+    return "numbers are less or more than numbers, texts than texts, and nothing else is"
+
+
 def _constant(token: _Token) -> str | int | float | bool | None:
     if token.kind == "word":
         return _CONSTANTS[token.text]
@@ -164,17 +183,28 @@ def _constant(token: _Token) -> str | int | float | bool | None:
         if math.isinf(number):
             raise InvalidInput(f"character {token.at + 1}: {token.text[:40]} is too large", hint="a smaller number")
         return number
-    if token.text.startswith("'"):
-        return token.text[1:-1]
-    try:
-        return _STRING.decode(token.text)
-    except ValueError as problem:
-        raise InvalidInput(f"character {token.at + 1}: no text of JSON: {problem}", hint="double every \\") from None
+    return token.text[1:-1] if token.text.startswith("'") else text_in(token.text, token.at)
 
 
-def _beside(operand: Operand, other: Operand) -> Operand:
-    """A key or value as a whole is text beside a text, and beside a number, true or false what it says as JSON."""
+def _beside(operand: Operand, operator: str, other: Operand, at: _Token) -> Operand:
+    """A key or value as a whole is text beside a text, and beside a number, true or false what it says as JSON, except
+    that it contains texts. A text beside a time is one, too."""
     if isinstance(operand, Field) and not operand.parts and operand.root in ("key", "value"):
         is_json = isinstance(other, Literal) and isinstance(other.value, int | float)
-        return replace(operand, is_json=is_json)
+        return replace(operand, is_json=is_json and operator not in _OF_TEXTS)
+    is_time = isinstance(other, Field) and other.root == "timestamp" and operator not in _OF_TEXTS
+    if is_time and isinstance(operand, Literal) and isinstance(operand.value, str):
+        return Literal(_time_ms(operand.value, at))
     return operand
+
+
+def _time_ms(text: str, at: _Token) -> int:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidInput(
+            f"character {at.at + 1}: {text[:40]!r} is not a time",
+            hint='milliseconds since 1970, or a date and a time as in "2026-01-31T12:00:00Z"',
+        ) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -73,6 +73,11 @@ def holds(text: str, record: Record = RECORD) -> bool:
         "! (value.count > 3 || value.count < 3)",
         'value.count < 5 or value.count > 5 and key == "bob"',
         'value.customer.name == "\\u0041nn"',
+        'timestamp == "2026-01-01"',
+        "timestamp == '2026-01-01T00:00Z'",
+        'timestamp <= "2026-01-01T01:00:00.000+01:00"',
+        '"2025-12-31" < timestamp and timestamp < "2026-01-01T00:00:00.001"',
+        'timestamp > "0001-01-01T00:00+23:59" and timestamp < "9999-12-31T23:59-23:59"',
     ],
 )
 def test_what_holds(text: str) -> None:
@@ -140,7 +145,11 @@ def test_values_of_any_bytes_are_only_not_found(data: bytes | None, text: str) -
         ("headers == 1", 1, "which header"),
         ("offset.a == 1", 1, "has no fields"),
         ("value.a == 1e999", 12, "too large"),
-        ('value.a == "\\ud800"', 12, "no text"),
+        ('value.a == "x\\ud800"', 12, "\\ud800 is half of a character"),
+        ('value.a == "\\d"', 12, "invalid escape"),
+        ('value["\\udc00"] == 1', 7, "\\udc00 is half of a character"),
+        ('timestamp > "yesterday"', 13, "'yesterday' is not a time"),
+        ('"2026-13-01" <= timestamp', 1, "'2026-13-01' is not a time"),
         ("value.a == 12abc", 12, "means nothing"),
         ("__import__('os').system('true')", 17, "'.' means nothing"),
         ("value.__class__()", 16, "'('"),
@@ -149,6 +158,35 @@ def test_values_of_any_bytes_are_only_not_found(data: bytes | None, text: str) -
 def test_what_is_no_condition_is_refused_with_its_place(text: str, at: int, says: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^character {at}: .*{re.escape(says)}") as refused:
         condition_of(text)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "sides"),
+    [
+        ('offset == "3"', "a number with a text"),
+        ('offset != "3"', "a number with a text"),
+        ("offset == null", "a number with null"),
+        ("offset", "a number with true or false"),
+        ('offset contains "3"', "a number with a text"),
+        ('timestamp startswith "2026"', "a number with a text"),
+        ("headers.x == 5", "a text with a number"),
+        ("5 < headers.x", "a number with a text"),
+        ("headers.x", "a text with true or false"),
+        ("headers.x == offset", "a text with a number"),
+        ("key == offset", "a text with a number"),
+        ("value contains 3", "a text with a number"),
+        ("key startswith true", "a text with true or false"),
+        ("value startswith null", "a text with null"),
+        ("value.a startswith 3", "JSON with a number"),
+        ("value.a < null", "JSON with null"),
+        ("value >= true", "JSON with true or false"),
+        ('3 == "3"', "a number with a text"),
+    ],
+)
+def test_what_is_the_same_for_every_record_is_refused(text: str, sides: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^character 18: {re.escape(text)} compares {sides},") as refused:
+        condition_of(f"value.a == 1 and {text} or value.b == 2")
     assert refused.value.hint
 
 

@@ -173,6 +173,7 @@ def test_the_newest_of_a_time_range_are_there_before_all_that_is_younger_was_loo
         ("where=key%20==%20%22a%22%20or%20headers.trace%20==%20%22a1b2%22", [0, 2]),
         ("where=value.n%20%3E%200&contains=Ann", [2]),
         ("where=timestamp%20%3C%201000", [0]),
+        ("where=timestamp%20%3E=%20%221970-01-01T00:00:01Z%22", [1, 2]),
         ("from_ms=1000", [1, 2]),
         ("to_ms=1000", [0]),
         ("from_ms=1000&to_ms=2000", [1]),
@@ -234,6 +235,7 @@ def test_values_that_are_not_json_have_no_fields(rest: RestCaller, topic: str) -
         ("contains_hex=0", 400, "invalid-input"),
         ("where=", 400, "invalid-input"),
         ("where=value.a%20%3E", 400, "invalid-input"),
+        ("where=offset%20==%20%223%22", 400, "invalid-input"),
         ("fields=amount", 400, "invalid-input"),
     ],
 )
