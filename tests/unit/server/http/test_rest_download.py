@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rest_parts.caller import Answer, RestCaller
 from rest_parts.storing import store, store_numbers
+from streamhouse.format.rows import Record
 from streamhouse.server.http.rest import download, merged_search
 from streamhouse.testing import Broker
-from streamhouse.wire.http.rest.downloads import cell
+from streamhouse.wire.http.rest.downloads import CsvFile, cell
 
 
 @pytest.fixture
@@ -136,17 +140,54 @@ def table(answer: Answer) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1", "-", "-1-1"]
+    ("text", "marked"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-cmd|' /C calc'!A0", "'-cmd|' /C calc'!A0"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("  =1", "'  =1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("-", "'-"),
+        ("-1-1", "'-1-1"),
+        ("\rx", "'\rx"),
+        ("\ufeff=1+1", "'\ufeff=1+1"),
+        ("\x00=1", "'\x00=1"),
+        ("\u200b\xa0+1", "'\u200b\xa0+1"),
+        ("\t=1", "'\t'=1"),
+        ("\n=1", "'\n'=1"),
+        ("x;=1+1", "x;'=1+1"),
+        ("x;\ufeff @SUM(A1);y", "x;'\ufeff @SUM(A1);y"),
+        ('x;"=1+1', "x;'\"=1+1"),
+        ("x\t+1", "x\t'+1"),
+        ("x\r\n=1", "x\r\n'=1"),
+        ("x;-1+cmd", "x;'-1+cmd"),
+        ("=1;=2;;=3", "'=1;'=2;;'=3"),
+    ],
 )
-def test_no_cell_is_run_as_a_formula(rest: RestCaller, topic: str, text: str) -> None:
+def test_no_cell_is_run_as_a_formula(rest: RestCaller, topic: str, text: str, marked: str) -> None:
     store(rest, topic, {"key": text, "value": {"cell": text}})
 
     answer = downloaded(rest, topic, "format=csv&fields=value.cell")
 
-    assert table(answer)[1][3:] == [f"'{text}", f"'{text}"]
+    assert table(answer)[1][3:] == [marked, marked]
 
 
-@pytest.mark.parametrize("text", ["-1", "-1.5e3", "1", "plain", "a=b", "0x-1"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@settings(database=None)
+@given(text=st.text(alphabet="=+-@1x ;,\t\n\r\"'\ufeff\x00.e"))
+def test_whatever_separates_cells_none_begins_as_a_formula(separator: str, text: str) -> None:
+    """As simple readers see it, to whom quotes mean something only where a cell begins."""
+    line = CsvFile([], lambda _: []).lines([(0, Record(0, 0, text.encode(), text.encode()))]).decode()
+    for row in csv.reader(io.StringIO(line, newline=""), delimiter=separator):
+        for found in row:
+            number = found.strip().rstrip(",]} ")
+            assert not re.match(r"[\s\ufeff\x00]*[=+@-]", found) or re.fullmatch(
+                r"-[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", number
+            ), row
+
+
+@pytest.mark.parametrize("text", ["-1", "-1.5e3", "1", "plain", "a=b", "0x-1", "a; b", "[\n -1,\n -2.5\n]", "a;-1;b"])
 def test_numbers_and_words_stay_as_they_are(text: str) -> None:
     assert cell(text) == text
 

@@ -47,8 +47,8 @@ def add_download(rest: Rest, context: DoorContext, waiting: Waiting) -> None:
         description="By the same query as a search, all pages of it as one file, sent while it is found. It ends after "
         f"`limit` records, {_MAX_BYTES // 2**20} MiB, or when {_MAX_SCANNED:,} records were looked at; if there may be "
         'more, or a problem came up, a last line says so: `{"cut": …, "next": …}`, in CSV one that begins with #. CSV '
-        "has the chosen `fields` instead of value and headers; cells that a spreadsheet would run as formulas begin "
-        "with an apostrophe.",
+        "has the chosen `fields` instead of value and headers; what a spreadsheet would run as a formula has an "
+        "apostrophe before it.",
         tag="records",
         query=DownloadQuery,
         media_type=NDJSON,

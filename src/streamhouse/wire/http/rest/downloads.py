@@ -13,9 +13,16 @@ from streamhouse.format.rows import Record
 from streamhouse.wire.http.rest.formats import shown_headers
 from streamhouse.wire.http.rest.records import DownloadQuery
 
-_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""What a spreadsheet may take for a formula, if a cell begins with it: also in full width."""
+_UNSEEN = r" \x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
+"""What a spreadsheet may leave out before it looks what a cell begins with."""
+_SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
+"""What it may take for a formula, if a cell begins with it: also in full width."""
+_NUMBER = r"-[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_AT_START = re.compile(rf"[\t\r\n]|[{_UNSEEN}]*{_SIGN}")
+_ONLY_NUMBER = re.compile(_NUMBER)
+_INSIDE = re.compile(rf'[;\t\r\n](?![{_UNSEEN}]*{_NUMBER}[ ,\]}}]*(?:[;\t\r\n]|$))(?=[{_UNSEEN}"]*{_SIGN})')
+"""Where another cell begins for a spreadsheet that separates with semicolons or tabs, and to which quotes that are not
+first in a cell are none. Numbers in JSON are left as they are."""
 _COLUMNS = ("partition", "offset", "timestamp_ms", "key")
 _WHOLE = ("value", "headers")
 NDJSON = "application/x-ndjson"
@@ -76,12 +83,12 @@ class CsvFile:
 
 
 def cell(text: str | None) -> str:
-    """A text that a spreadsheet would run as a formula gets an apostrophe before it, as people put one; a negative
-    number is none."""
-    if not text:
-        return ""
-    is_formula = text.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if is_formula else text
+    """Where a spreadsheet would run a formula there is an apostrophe before it, as people put one; a negative number is
+    none."""
+    if not text or _ONLY_NUMBER.fullmatch(text):
+        return text or ""
+    marked = _INSIDE.sub(r"\g<0>'", text)
+    return f"'{marked}" if _AT_START.match(text) else marked
 
 
 def text_of(data: bytes | None) -> str | None:
