@@ -59,6 +59,17 @@ class Not:
 Condition = Comparison | All | OneOf | Not
 
 
+def reads_json(condition: Condition) -> bool:
+    """Whether it asks for more than the text of keys, values and headers."""
+    match condition:
+        case Comparison():
+            return any(isinstance(side, Field) and side.reads_json for side in (condition.left, condition.right))
+        case Not():
+            return reads_json(condition.condition)
+        case All() | OneOf():
+            return any(map(reads_json, condition.conditions))
+
+
 def _same(left: object, right: object) -> bool:
     """Of texts, numbers, true, false and null; lists and objects are the same as nothing. True is 1 in Python, but not
     in JSON."""

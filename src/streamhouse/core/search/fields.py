@@ -14,6 +14,9 @@ from streamhouse.model.errors import InvalidInput
 MAX_FIELDS = 20
 MAX_STEPS = 16
 """From a key or a value to one of its parts: for each, what is around the next is read."""
+MAX_JSON_BYTES = 2 * 2**20
+"""So much is read as JSON: what is longer may become thousands of times as many objects, and holds up all threads while
+it does. By default no record is as long."""
 _ROOTS = ("key", "value", "headers", "offset", "timestamp")
 _STRING = r'"(?:[^"\\]|\\.)*"'
 FIELD_PATTERN = rf"[^\W\d]\w*(?:\.[\w-]+|\[\d{{1,9}}\]|\[{_STRING}\])*"
@@ -53,6 +56,10 @@ class Field:
     is_json: bool = False
     """A key or a value as a whole: what it says as JSON, instead of its text."""
 
+    @property
+    def reads_json(self) -> bool:
+        return self.root in ("key", "value") and (bool(self.parts) or self.is_json)
+
     def of(self, row: Row) -> object:
         """None if there is no such thing, as if it were null."""
         record = row.record
@@ -63,7 +70,7 @@ class Field:
                 return record.timestamp_ms
             case "headers":
                 return _text(header(record, self.parts[0]))
-            case root if self.parts or self.is_json:
+            case root if self.reads_json:
                 found = row.json(root)
                 for part in self.parts:
                     found = _step(found, part)
@@ -163,7 +170,14 @@ def _bytes(record: Record, root: str) -> bytes | None:
     return record.key if root == "key" else record.value
 
 
+def is_too_long(data: bytes | None) -> bool:
+    """To be read as JSON: then it has no fields."""
+    return len(data or b"") > MAX_JSON_BYTES
+
+
 def _decoded(data: bytes | None) -> object:
+    if is_too_long(data):
+        return None
     try:
         return _JSON.decode(data or b"")
     except (ValueError, RecursionError):
@@ -196,6 +210,8 @@ def _is_index(part: str) -> bool:
 
 
 def _whole(data: bytes | None) -> msgspec.Raw | None:
+    if is_too_long(data):
+        return None
     try:
         return _RAW.decode(data or b"")
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from streamhouse.core.search import fields
-from streamhouse.core.search.fields import MAX_FIELDS, MAX_STEPS, WrittenRow, fields_of
+from streamhouse.core.search.fields import MAX_FIELDS, MAX_JSON_BYTES, MAX_STEPS, Row, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput
 
@@ -100,3 +100,14 @@ def test_the_longest_way_into_a_value_can_be_gone() -> None:
     [field] = fields_of("value" + ".a" * MAX_STEPS)
     value = '{"a": ' * MAX_STEPS + "1" + "}" * MAX_STEPS
     assert WrittenRow(Record(0, 0, None, value.encode())).text(field) == "1"
+
+
+@pytest.mark.parametrize(("size_bytes", "text"), [(MAX_JSON_BYTES, "1"), (MAX_JSON_BYTES + 1, None)])
+def test_what_is_too_long_has_no_fields(size_bytes: int, text: str | None) -> None:
+    [field, whole] = fields_of("value.a,value")
+    value = b'{"a":1}'.ljust(size_bytes)
+    record = Record(0, 0, None, value)
+
+    assert WrittenRow(record).text(field) == text
+    assert field.of(Row(record)) == (None if text is None else 1)
+    assert WrittenRow(record).text(whole) == value.decode()

@@ -17,6 +17,7 @@ from node.wait import HUNG_SECONDS
 from rest_parts.caller import API, RestCaller
 from rest_parts.storing import store, store_numbers
 from streamhouse.broker.records import RecordDoor
+from streamhouse.core.search import fields
 from streamhouse.server.http.rest import messages, search_page
 from streamhouse.server.http.rest.search import Search
 from streamhouse.testing import Broker
@@ -270,6 +271,31 @@ def test_chosen_fields_are_beside_the_record_as_they_were_written(rest: RestCall
 
     assert record["fields"] == ["12345678901234567890.50", "a", None, "x" * 500 + "…"]
     assert "fields" not in search(rest, topic, "")["records"][0]
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers", "too_long"),
+    [
+        ("field=n&equals=1", [1], 1),
+        ("where=value.n%20==%201", [1], 1),
+        ("where=not%20(key%20==%20null%20or%20value.n%20==%205)", [1, 2], 1),
+        ("where=key%20!=%20null", [1, 2], 0),
+        ("contains=2", [2], 0),
+    ],
+)
+def test_what_is_too_long_to_have_fields_is_told(
+    rest: RestCaller, topic: str, query: str, numbers: list[int], too_long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(rest, topic, {"key": "a", "value": {"n": 1}}, {"key": "b", "value": {"n": 2, "long": "x" * 100}})
+    monkeypatch.setattr(fields, "MAX_JSON_BYTES", 50)
+
+    answer = search(rest, topic, query)
+    *records, last = rest.call("GET", f"topics/{topic}/messages/download?{query}").body.splitlines()
+
+    assert sorted(record["value"]["n"] for record in answer["records"]) == numbers
+    assert answer["too_long"] == too_long
+    assert len(records) == len(numbers) - (0 if too_long else 1)
+    assert json.loads(last).get("too_long", 0) == too_long
 
 
 def test_others_are_answered_while_fields_are_cut_out_of_long_values(

@@ -112,11 +112,9 @@ class _Running:
 
     async def parts(self) -> AsyncIterator[bytes]:
         yield self.file.head()
+        reason: str | None = None
         try:
-            while not self._merged.is_at_end:
-                if (reason := self._cut()) is not None:
-                    yield self.file.cut(reason, ranges_text(self._merged.left()))
-                    return
+            while not self._merged.is_at_end and (reason := self._cut()) is None:
                 for partition, problem in await self._merged.look():
                     yield self.file.note("unreadable", msgspec.to_builtins(Unreadable.of(partition, problem)))
                 found = self._merged.take(min(_PART_RECORDS, self._left_records), _PART_BYTES)
@@ -124,6 +122,10 @@ class _Running:
                 self._left_records -= len(found)
                 self._left_bytes -= len(part)
                 yield part
+            if self._merged.too_long:
+                yield self.file.note("too_long", self._merged.too_long)
+            if reason is not None:
+                yield self.file.cut(reason, ranges_text(self._merged.left()))
         except StreamHouseError as problem:
             yield self.file.note("problem", msgspec.to_builtins(problem_of(problem)))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from streamhouse.core.search.conditions import Condition
-from streamhouse.core.search.fields import Row
+from streamhouse.core.search.conditions import Condition, reads_json
+from streamhouse.core.search.fields import Row, is_too_long
 from streamhouse.core.search.language import condition_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput
@@ -39,6 +39,12 @@ class RecordFilter:
         if not (self.field or self.contains or self.where) or _is_little(records):
             return self._of(records)
         return await asyncio.to_thread(self._of, records)
+
+    def count_too_long(self, records: Sequence[Record]) -> int:
+        """Those of which a field was asked for, and which are too long for that."""
+        if not (self.field or (self.where and reads_json(self.where))):
+            return 0
+        return sum(1 for record in records if is_too_long(record.key) or is_too_long(record.value))
 
     def _of(self, records: Sequence[Record]) -> list[Record]:
         return [record for record in records if self.wants(record)]
@@ -103,6 +109,8 @@ def _meanings(text: str) -> tuple[object, ...]:
 
 
 def _field(value: bytes, path: tuple[str, ...]) -> object:
+    if is_too_long(value):
+        return _MISSING
     try:
         found = _JSON.decode(value)
     except (ValueError, RecursionError):

@@ -41,6 +41,7 @@ class MergedSearch:
         self._waiting: dict[int, _Waiting] = {}
         self._later = deque(search.parts)
         self.scanned_records = 0
+        self.too_long = 0
         share = search.partition_count
         self._limits = ScanLimits(
             matches=max(_LEAST_RECORDS, _HELD_RECORDS // share),
@@ -74,6 +75,7 @@ class MergedSearch:
             waiting.left = scan.left
             waiting.records.extend(scan.matches)
             self.scanned_records += scan.scanned_records
+            self.too_long += scan.too_long
         return [(scan.partition, problem) for scan in scans for problem in scan.unreadable.values()]
 
     def take(self, most_records: int, most_bytes: int) -> list[tuple[int, Record]]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 
 from streamhouse.broker.records import RecordDoor
-from streamhouse.core.search.fields import Field, WrittenRow, fields_of
+from streamhouse.core.search.fields import MAX_JSON_BYTES, Field, WrittenRow, fields_of
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import InvalidInput, NotFound, Unavailable
 from streamhouse.server.doors import DoorContext
@@ -28,10 +28,10 @@ _DESCRIPTION = (
     "By key, by a field of JSON values, by what they contain, by a condition and by time. A request looks at a bounded "
     "number of records: ask again with `next`, and everything else the same, until it is null. Times may be out of "
     "order, so with `to_ms` a search goes on to the end of the log; newest first, what lies behind the first record at "
-    "or after `to_ms` comes last. A condition, "
-    "`where`, compares `key`, `value`, `offset`, `timestamp`, fields of JSON as `value.customer.id` or "
-    '`value["a b"][0]`, and `headers.trace`, with ==, !=, <, <=, >, >=, contains and startswith, and joins comparisons '
-    "by and, or, not and parentheses. A field that is not there is null."
+    "or after `to_ms` comes last. Conditions, `where`, compare `key`, `value`, `offset`, `timestamp`, `headers.trace` "
+    'and fields of JSON as `value.customer.id` or `value["a b"][0]`, with ==, !=, <, <=, >, >=, contains, startswith, '
+    "and join comparisons by and, or, not and parentheses. A field that is not there is null. Keys and values of more "
+    f"than {MAX_JSON_BYTES // 2**20} MiB have no fields; `too_long` counts the records that were asked for one."
 )
 _ANSWER_EXAMPLE = {
     "records": [
@@ -49,6 +49,7 @@ _ANSWER_EXAMPLE = {
     "scanned_records": 500,
     "next": "0:0-41,1:0-17",
     "unreadable": [],
+    "too_long": 0,
 }
 
 
@@ -94,6 +95,7 @@ def _answer(query: MessagesQuery, page: SearchPage, fields: Sequence[Field]) -> 
         scanned_records=page.scanned_records,
         next=ranges_text(page.left) if page.left else None,
         unreadable=[Unreadable.of(partition, problem) for partition, problem in page.unreadable],
+        too_long=page.too_long,
     )
 
 

@@ -54,6 +54,7 @@ class PartitionScan:
     matches: list[Record] = field(default_factory=list)
     scanned_records: int = 0
     scanned_bytes: int = 0
+    too_long: int = 0
     unreadable: dict[int, UnreadableRecords] = field(default_factory=dict)
     _match_bytes: int = 0
     _step: int = _FIRST_STEP
@@ -116,6 +117,7 @@ class PartitionScan:
     async def _look_at(self, records: list[Record]) -> None:
         self.scanned_records += len(records)
         self.scanned_bytes += sum(map(size_bytes, records))
+        self.too_long += self.filter.count_too_long(records)
         found = await self.filter.of(records)
         self.matches += found
         self._match_bytes += sum(map(size_bytes, found))

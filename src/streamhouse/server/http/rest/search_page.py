@@ -27,6 +27,7 @@ class SearchPage:
         self.found: list[Found] = []
         self.unreadable: list[tuple[int, UnreadableRecords]] = []
         self.scanned_records = 0
+        self.too_long = 0
         self._search = search
         self._most_records = most_records
         self._left: Mapping[int, Range] = {}
@@ -67,6 +68,7 @@ class SearchPage:
     def _count(self, scans: Sequence[PartitionScan]) -> None:
         self.scanned_records += sum(scan.scanned_records for scan in scans)
         self._scanned_bytes += sum(scan.scanned_bytes for scan in scans)
+        self.too_long += sum(scan.too_long for scan in scans)
         self.unreadable += [(scan.partition, problem) for scan in scans for problem in scan.unreadable.values()]
 
     def _limits(self) -> ScanLimits:

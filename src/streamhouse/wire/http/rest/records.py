@@ -119,6 +119,9 @@ class MessagesAnswer(Struct, frozen=True, kw_only=True):
     scanned_records: int
     next: str | None
     unreadable: list[Unreadable] = []
+    too_long: Annotated[
+        int, Meta(description="How many of them are too long for the fields that were asked for to be looked at")
+    ] = 0
 
 
 class FollowedRecord(Struct, frozen=True, kw_only=True):
