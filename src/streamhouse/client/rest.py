@@ -57,8 +57,8 @@ class RestClient:
     def transfers(self) -> list[api.TransferAnswer]:
         return self._call("GET", "/transfers", api.TransfersAnswer).transfers
 
-    def drain(self, agent_id: str) -> api.AgentAnswer:
-        return self._call("POST", f"/agents/{quote(agent_id, safe='')}/drain", api.AgentAnswer)
+    def drain(self, agent_id: str) -> api.DrainAnswer:
+        return self._call("POST", f"/agents/{quote(agent_id, safe='')}/drain", api.DrainAnswer)
 
     def pin(self, topic: str, partition: int, agent_id: str) -> api.PlacementAnswer:
         body = msgspec.json.encode(api.Pin(agent_id=agent_id))

@@ -16,13 +16,23 @@ from streamhouse.model.errors import InvalidInput
 _WHICH_ARE = "`streamhouse agent list` shows which are"
 
 
-async def order_drain(store: MetadataStore, agent_id: str, liveness_ms: int) -> ClusterState:
-    """The agent is to lead nothing any more; as it was before."""
+async def order_drain(store: MetadataStore, agent_id: str, liveness_ms: int) -> str:
+    """The agent is to lead nothing any more. What whoever orders it should know; empty if there is somebody else to
+    lead."""
     state = await read_cluster_state(store, liveness_ms)
-    if state.state_of(state.agent(agent_id)) is AgentState.SILENT:
+    agent = state.agent(agent_id)
+    states = state.states()
+    if states[agent_id] is AgentState.SILENT:
         raise InvalidInput(f"agent {agent_id!r} is not alive and gives nothing away", hint=_WHICH_ARE)
     await store.drain_agent(agent_id)
-    return state
+    group = agent.info.agent_group
+    others = [each.info.agent_id for each in state.agents if each is not agent and each.info.agent_group == group]
+    if any(states[other] is AgentState.LIVE for other in others):
+        return ""
+    return (
+        f"no other agent of agent group {group!r} is alive: what {agent_id} leads stays with it until it stops, and "
+        "new partitions get no leader until an agent is started"
+    )
 
 
 async def order_move(

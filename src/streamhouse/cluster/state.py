@@ -77,6 +77,31 @@ class ClusterState:
             for agent in self.agents
         }
 
+    def serving(self) -> list[str]:
+        """Agents that write and coordinate, or may be given something to: the live ones, and of those that drain the
+        ones that have something left. What nobody else can take stays with them until they stop."""
+        holders = {placement.agent_id for placement in self.placements if placement.lease_left_ms > 0}
+        holders |= {shard.agent_id for shard in self.shards if shard.lease_left_ms > 0}
+        return [
+            agent_id
+            for agent_id, state in self.states().items()
+            if state is AgentState.LIVE or (state is AgentState.DRAINING and agent_id in holders)
+        ]
+
+    def drained_groups(self) -> dict[str, list[str]]:
+        """The agent groups all of whose agents are draining, as far as they are alive, with those agents: no other is
+        there to take what they lead."""
+        states = self.states()
+        alive: dict[str, list[str]] = {}
+        for agent in self.agents:
+            if states[agent.info.agent_id] is not AgentState.SILENT:
+                alive.setdefault(agent.info.agent_group, []).append(agent.info.agent_id)
+        return {
+            group: agents
+            for group, agents in alive.items()
+            if all(states[agent_id] is AgentState.DRAINING for agent_id in agents)
+        }
+
     def is_live(self, agent_id: str) -> bool:
         return any(agent.info.agent_id == agent_id and self.state_of(agent) is AgentState.LIVE for agent in self.agents)
 

@@ -110,6 +110,37 @@ def test_a_cluster_without_a_live_agent_is_down() -> None:
     assert codes(alerts_of(replace(CLUSTER, agents=[]), WELL)) == [("critical", "no_live_agent")]
 
 
+def draining(agent_id: str, agent_group: str = "default") -> AgentRow:
+    row = agent(agent_id)
+    return replace(row, is_draining=True, info=replace(row.info, agent_group=agent_group))
+
+
+def test_agents_that_all_drain_keep_what_they_lead_and_the_cluster_is_not_down() -> None:
+    all_of_them = replace(CLUSTER, agents=[draining("a"), draining("b")])
+    (alert,) = alerts_of(all_of_them)
+    assert (alert.severity, alert.code, alert.agents) == ("warning", "agents_all_draining", ["a", "b"])
+    assert alert.text.startswith("All agents that are alive are draining: a, b. What they lead stays with them")
+    assert not wholeness_of(all_of_them, NOW_MS).is_down
+    beside_a_silent_one = replace(CLUSTER, agents=[draining("a"), agent("b", silent_ms=LIVENESS_MS)])
+    assert [each.code for each in alerts_of(beside_a_silent_one)] == ["agents_all_draining", "agents_silent"]
+    assert alerts_of(replace(CLUSTER, agents=[draining("a"), agent("b")])) == []
+
+
+def test_agents_that_all_drain_are_told_of_for_each_agent_group() -> None:
+    (alert,) = alerts_of(replace(CLUSTER, agents=[agent("a"), draining("b", "far")]))
+    assert (alert.code, alert.agents) == ("agents_all_draining", ["b"])
+    assert alert.text.startswith("All agents of agent group far that are alive are draining: b.")
+
+
+def test_agents_that_drain_and_have_nothing_left_are_as_good_as_none() -> None:
+    emptied = replace(CLUSTER, agents=[draining("b"), agent("c", silent_ms=LIVENESS_MS)], placements=[], shards=[])
+    assert wholeness_of(emptied, NOW_MS).is_down
+    none, coordinators = alerts_of(emptied)
+    assert (none.code, none.agents) == ("no_live_agent", ["b", "c"])
+    assert none.text.startswith("No agent is alive but b, draining and with nothing left: nothing can be written")
+    assert coordinators.code == "groups_without_coordinator"
+
+
 def test_partitions_that_wait_for_one_agent_are_told_from_those_that_anybody_may_lead() -> None:
     released_ms = -(10**13)
     lost = [placement(number, lease_left_ms=released_ms, wal_agent_id="c") for number in range(5)]

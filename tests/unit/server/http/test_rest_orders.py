@@ -31,14 +31,14 @@ def me(own_broker: Broker) -> str:
     return own_broker.node.broker.identity.agent_id
 
 
-def register(broker: Broker, agent_id: str, *, is_silent: bool = False) -> None:
+def register(broker: Broker, agent_id: str, *, agent_group: str = "other", is_silent: bool = False) -> None:
     """An agent without a process; one without an address is not heard of."""
     info = AgentInfo(
         agent_id=agent_id,
         address="127.0.0.1:1",
         kafka_address="" if is_silent else "127.0.0.1:1",
         zone="",
-        agent_group="other",
+        agent_group=agent_group,
     )
     broker._run(broker._metadata.register_agent(info, 0))
 
@@ -70,6 +70,28 @@ def test_an_agent_is_drained_and_says_so(rest: RestCaller, me: str) -> None:
         drained = rest.post(f"agents/{me}/drain", None)
         assert (drained["agent_id"], drained["state"]) == (me, "draining")
     assert [agent["state"] for agent in rest.get("agents")["agents"]] == ["draining"]
+
+
+def test_who_drains_the_last_agent_of_its_group_is_told_and_a_cluster_that_goes_on_is_not_down(
+    own_broker: Broker, rest: RestCaller, me: str
+) -> None:
+    register(own_broker, "elsewhere")
+    assert f"what {me} leads stays with it" in rest.post(f"agents/{me}/drain", None)["note"]
+    assert rest.post("agents/elsewhere/drain", None)["note"].startswith(
+        "no other agent of agent group 'other' is alive"
+    )
+
+    rest.post("topics/orders/records", {"records": [{"value": 1}]})
+    overview = rest.get("overview")
+    assert overview["cluster"]["status"] == rest.get("cluster/health")["status"] == "degraded"
+    assert overview["cluster"]["partitions_without_leader"] == 0
+    # The one without a process answers nobody.
+    told = {alert["code"]: alert for alert in overview["alerts"]}
+    assert set(told) == {"agents_all_draining", "agents_not_answering"}
+    assert sorted(told["agents_all_draining"]["agents"]) == sorted([me, "elsewhere"])
+
+    register(own_broker, "successor", agent_group="default")
+    assert rest.post(f"agents/{me}/drain", None)["note"] == ""
 
 
 def test_an_agent_that_is_not_there_or_not_alive_is_not_drained(own_broker: Broker, rest: RestCaller) -> None:

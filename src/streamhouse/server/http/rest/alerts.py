@@ -68,15 +68,18 @@ def _of_silence(seen: Seen, now_ms: int) -> Iterator[Alert]:
 
 def _of_silent_agents(seen: Seen, states: Mapping[str, AgentState]) -> Iterator[Alert]:
     silent = [agent_id for agent_id, state in states.items() if state is AgentState.SILENT]
-    if AgentState.LIVE not in states.values():
+    if not seen.state.serving():
+        draining = [agent_id for agent_id, state in states.items() if state is AgentState.DRAINING]
+        but = f" but {_some(draining)}, draining and with nothing left" if draining else ""
         yield Alert(
             severity="critical",
             code="no_live_agent",
-            text="No agent is alive: nothing can be written, and groups have no coordinators.",
+            text=f"No agent is alive{but}: nothing can be written, and groups have no coordinators.",
             what_to_do="Start an agent with `streamhouse agent`, and look into the logs of those that ended.",
-            agents=silent[:MAX_LINKS],
+            agents=[*draining, *silent][:MAX_LINKS],
         )
         return
+    yield from _of_draining_agents(seen.state)
     cut_off = [agent_id for agent_id in silent if agent_id in seen.work.answers]
     gone = [agent_id for agent_id in silent if agent_id not in seen.work.answers]
     if gone:
@@ -98,6 +101,26 @@ def _of_silent_agents(seen: Seen, states: Mapping[str, AgentState]) -> Iterator[
             f"store: {_some(cut_off)}.",
             what_to_do="Look into the way from there to PostgreSQL. Such an agent leads nothing any more.",
             agents=cut_off[:MAX_LINKS],
+        )
+
+
+def _of_draining_agents(cluster: ClusterState) -> Iterator[Alert]:
+    drained = cluster.drained_groups()
+    if drained:
+        agents = [agent_id for of_group in drained.values() for agent_id in of_group]
+        groups = (
+            ""
+            if len({agent.info.agent_group for agent in cluster.agents}) == 1
+            else f" of agent group {_some(drained)}"
+        )
+        yield Alert(
+            severity="warning",
+            code="agents_all_draining",
+            text=f"All agents{groups} that are alive are draining: {_some(agents)}. What they lead stays with them "
+            "until they stop, and new partitions get no leader.",
+            what_to_do="Start another agent of that group with `streamhouse agent`, or one of these again: then it "
+            "takes part.",
+            agents=agents[:MAX_LINKS],
         )
 
 

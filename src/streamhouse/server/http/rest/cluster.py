@@ -170,7 +170,7 @@ class _ClusterRoutes:
         whole = wholeness_of(state, now_ms)
         alerts = alerts_of(seen, work, now_ms, usual_waits_ms=self._sampler.usual_waits_ms(work))
         return api.ClusterHealth(
-            status="down" if not whole.live_agents else "degraded" if alerts else "ok",
+            status="down" if whole.is_down else "degraded" if alerts else "ok",
             cluster_id=broker.identity.cluster_id,
             agents=len(state.agents),
             live_agents=whole.live_agents,
@@ -187,8 +187,9 @@ class _ClusterRoutes:
 
 class Wholeness(NamedTuple):
     """What of the cluster is missing: so many partitions have no leader, so many shards no coordinator, and so many
-    partitions cannot be handed over to who should lead them."""
+    partitions cannot be handed over to who should lead them. It is down when nobody can write."""
 
+    is_down: bool
     live_agents: int
     leaderless: int
     uncoordinated: int
@@ -197,6 +198,7 @@ class Wholeness(NamedTuple):
 
 def wholeness_of(state: ClusterState, now_ms: int) -> Wholeness:
     return Wholeness(
+        is_down=not state.serving(),
         live_agents=sum(each is AgentState.LIVE for each in state.states().values()),
         leaderless=sum(placement.lease_left_ms <= 0 for placement in state.placements),
         uncoordinated=SHARD_COUNT - sum(shard.lease_left_ms > 0 for shard in state.shards),

@@ -5,6 +5,8 @@ them, and stays with who has the database."""
 
 from __future__ import annotations
 
+from msgspec.structs import asdict
+
 from streamhouse.cluster.orders import order_drain, order_move
 from streamhouse.cluster.state import ClusterState, name_of, read_cluster_state
 from streamhouse.model.errors import InvalidInput, NotFound
@@ -43,10 +45,11 @@ def add_orders(rest: Rest, context: DoorContext) -> None:
         orders.drain,
         summary="Make an agent give away what it leads",
         description="Partition by partition, while clients go on: look at the list of agents until it leads nothing. "
-        "It leads nothing then until it is started again.",
+        "It leads nothing then until it is started again. Where no other agent of its agent group is alive it keeps "
+        "what it leads, and `note` says so.",
         tag=TAG,
-        answer=api.AgentAnswer,
-        answer_example=AGENT_EXAMPLE,
+        answer=api.DrainAnswer,
+        answer_example=api.DrainAnswer(**asdict(AGENT_EXAMPLE)),
         errors=(InvalidInput, NotFound),
     )
     rest.route(
@@ -89,11 +92,11 @@ class _OrderRoutes:
         placements, following = page(found, asked.limit, name_of)
         return api.PlacementsAnswer(placements=[placement_answer(each) for each in placements], next=following)
 
-    async def drain(self, call: Call) -> api.AgentAnswer:
+    async def drain(self, call: Call) -> api.DrainAnswer:
         agent_id = call.path["agent_id"]
-        await order_drain(self._metadata, agent_id, self._liveness_ms)
+        note = await order_drain(self._metadata, agent_id, self._liveness_ms)
         state = await self._state()
-        return agent_answer(state.agent(agent_id), state)
+        return api.DrainAnswer(note=note, **asdict(agent_answer(state.agent(agent_id), state)))
 
     async def pin(self, call: Call) -> api.PlacementAnswer:
         wanted: api.Pin = call.body

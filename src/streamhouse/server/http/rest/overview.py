@@ -154,7 +154,7 @@ class _OverviewRoutes:
         status: Literal["ok", "degraded", "down", "unknown"] = "ok" if is_well else "degraded"
         if seen.metadata_silence is not None:
             status = "unknown"
-        elif not whole.live_agents:
+        elif whole.is_down:
             status = "down"
         return api.ClusterSummary(
             status=status,

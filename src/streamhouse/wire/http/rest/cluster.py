@@ -30,6 +30,12 @@ class AgentAnswer(Struct, frozen=True, kw_only=True):
     unanswered_why: str = ""
 
 
+class DrainAnswer(AgentAnswer, frozen=True, kw_only=True):
+    """The agent, and what whoever drains it should know: that nobody else is there to lead. Else `note` is empty."""
+
+    note: str = ""
+
+
 class AgentsAnswer(Struct, frozen=True, kw_only=True):
     agents: list[AgentAnswer]
 
@@ -184,7 +190,8 @@ class PipelineHistoriesAnswer(Struct, frozen=True, kw_only=True):
 class ClusterHealth(Struct, frozen=True, kw_only=True):
     """`status` is ok when every partition and every coordinator shard has a leader, every agent is alive and answers
     this node, no hand-over fails and no producer waits long: when there is no alert about the cluster. It is degraded
-    when something is missing that the others make up for or wait for, and down when there is no live agent."""
+    when something is missing that the others make up for or wait for, and down when no agent is alive but such as drain
+    and have nothing left. `live_agents` are without those that drain."""
 
     status: Literal["ok", "degraded", "down"]
     cluster_id: str
