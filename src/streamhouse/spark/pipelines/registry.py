@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from streamhouse.model.errors import AlreadyExists, NotFound, Unavailable
+from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.runtime.pause import pause_ms
 
@@ -25,6 +25,7 @@ ENDED = "ended"
 FAILED = "failed"
 DIED = "died"
 SILENT = "silent"
+UNKNOWN = "unknown"
 
 HEARTBEAT_MS = 5_000
 """A run writes its record that often, whether there is something new or not."""
@@ -56,7 +57,8 @@ class QueryState(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a pipeline's last run; `state` is one of running, ended, failed, died, and silent: its process
-    is there and has written nothing since `updated_at_ms`, as one that is paused or hangs."""
+    is there and has written nothing since `updated_at_ms`, as one that is paused or hangs. It is unknown if another
+    version wrote one that this does not have."""
 
     name: str
     file: str
@@ -96,7 +98,7 @@ class Registry:
         return Registration(self._record_path(name), lock)
 
     def records(self) -> list[RunRecord]:
-        """By name."""
+        """By name, of those that can be read."""
         names = sorted(path.stem for path in self._directory.glob("*.json"))
         return [record for record in map(self._read, names) if record is not None]
 
@@ -114,7 +116,12 @@ class Registry:
         if record.state not in (RUNNING, SILENT):
             return False
         # The lock is held, so the process that wrote this number lives.
-        os.kill(record.pid, signal.SIGTERM)
+        try:
+            os.kill(record.pid, signal.SIGTERM)
+        except PermissionError as problem:
+            raise InvalidInput(
+                f"process {record.pid}, that of pipeline {name!r}, is another user's", hint="stop it as that user"
+            ) from problem
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + timeout_ms
         while self._is_running(name):
@@ -130,10 +137,12 @@ class Registry:
         is_running = self._is_running(name)
         try:
             record = msgspec.json.decode(self._record_path(name).read_bytes(), type=RunRecord)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (OSError, UnicodeDecodeError, msgspec.DecodeError):
             return None
-        if record.state != RUNNING:
+        if record.state in (ENDED, FAILED):
             return record
+        if record.state != RUNNING:
+            return msgspec.structs.replace(record, state=UNKNOWN)
         if not is_running:
             return msgspec.structs.replace(record, state=DIED)
         patience_ms = SILENT_AFTER_MS if record.queries else _STARTING_MS
@@ -142,10 +151,14 @@ class Registry:
         return record
 
     def _is_running(self, name: str) -> bool:
+        """Where the lock cannot be looked at, as that of another user, nothing says that the run has ended: then what
+        it writes tells whether it is silent."""
         try:
             lock = os.open(self._lock_path(name), os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
+        except OSError:
+            return True
         try:
             return not _try_lock(lock, fcntl.LOCK_SH)
         finally:

@@ -143,6 +143,24 @@ def test_the_history_of_a_pipeline_is_that_of_its_own_queries(monkeypatch: pytes
         eventually(lambda: seen(None, 11), "one that is silent")
 
 
+def test_records_of_pipelines_that_are_odd_keep_nobody_from_the_overview(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    registry = Registry(state_directory(os.environ))
+    run = RunRecord(
+        name="later", file="f.yaml", master="local", pid=1, started_at_ms=1, updated_at_ms=1, state="suspended"
+    )
+    with registry.register("later") as registration:
+        registration.write(run)
+    (tmp_path / "pipelines" / "latin.json").write_bytes(b'{"name": "caf\xe9"}')
+    (tmp_path / "pipelines" / "directory.json").mkdir()
+    with Broker(http=True) as broker:
+        rest = RestCaller(broker.endpoint)
+        assert [(each["name"], each["state"]) for each in rest.get("pipelines")["pipelines"]] == [("later", "unknown")]
+        assert rest.get("overview")["alerts"] == []
+
+
 def test_a_whole_cluster_is_well_and_one_without_leaders_is_not(own_broker: Broker) -> None:
     rest = RestCaller(own_broker.endpoint)
     own_broker.create_topic("orders", 2)

@@ -19,6 +19,7 @@ from streamhouse.spark.pipelines.registry import (
     RUNNING,
     SILENT,
     SILENT_AFTER_MS,
+    UNKNOWN,
     QueryState,
     Registry,
     RunRecord,
@@ -132,8 +133,33 @@ def test_stop_ends_the_process_that_holds_the_lock_and_a_killed_one_has_died(tmp
 
 def test_a_file_that_is_no_record_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "half.json").write_text('{"name": "ha')
+    (tmp_path / "latin.json").write_bytes(b'{"name": "caf\xe9"}')
+    (tmp_path / "directory.json").mkdir()
 
-    assert Registry(tmp_path).records() == []
+    registry = Registry(tmp_path)
+    with registry.register("revenue") as registration:
+        registration.write(record())
+        assert [one.name for one in registry.records()] == ["revenue"]
+
+
+def test_a_state_of_another_version_is_unknown(tmp_path: Path) -> None:
+    registry = Registry(tmp_path)
+    with registry.register("revenue") as registration:
+        registration.write(record("suspended"))
+
+    assert registry.find("revenue").state == UNKNOWN
+
+
+def test_a_run_whose_lock_cannot_be_looked_at_goes_by_what_it_writes(tmp_path: Path) -> None:
+    """As that of another user; a directory refuses whoever runs the tests."""
+    registry = Registry(tmp_path)
+    with registry.register("revenue") as registration:
+        registration.write(record(has_begun=True))
+        (tmp_path / "revenue.lock").unlink()
+        (tmp_path / "revenue.lock").mkdir()
+        assert registry.find("revenue").state == RUNNING
+        registration.write(record(age_ms=SILENT_AFTER_MS + 1, has_begun=True))
+        assert registry.find("revenue").state == SILENT
 
 
 def test_the_directory_is_the_variables_or_the_users_own() -> None:

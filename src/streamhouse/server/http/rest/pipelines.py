@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -49,11 +50,14 @@ class PipelineRuns:
     def __init__(self, context: DoorContext) -> None:
         self._read = context.pipelines
         self._topics = context.broker.topics
-        self._decoder = msgspec.json.Decoder(list[api.PipelineAnswer])
 
     async def read(self) -> list[api.PipelineAnswer]:
-        records = await asyncio.to_thread(self._read)
-        return [self._with_topic(each) for each in self._decoder.decode(msgspec.json.encode(records))]
+        """Without those that cannot be told: nobody who watches the cluster is to go without for their sake."""
+        answers: list[api.PipelineAnswer] = []
+        for record in await asyncio.to_thread(self._read):
+            with suppress(msgspec.ValidationError):
+                answers.append(self._with_topic(msgspec.convert(record, api.PipelineAnswer, from_attributes=True)))
+        return answers
 
     def _with_topic(self, pipeline: api.PipelineAnswer) -> api.PipelineAnswer:
         """It is made with the first dead letter."""

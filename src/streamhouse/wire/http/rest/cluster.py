@@ -147,7 +147,8 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
 
 class PipelineAnswer(Struct, frozen=True, kw_only=True):
     """What is known of a pipeline's last run. A running one writes every few seconds; a silent one has not for half a
-    minute, though its process is there. One that died ended without a word."""
+    minute, though its process is there. One that died ended without a word. Of an unknown one another version wrote a
+    state that this node does not have."""
 
     name: str
     file: str
@@ -155,7 +156,7 @@ class PipelineAnswer(Struct, frozen=True, kw_only=True):
     pid: int
     started_at_ms: int
     updated_at_ms: int
-    state: Literal["running", "silent", "ended", "failed", "died"]
+    state: Literal["running", "silent", "ended", "failed", "died", "unknown"]
     error: str | None
     dead_letters: int
     queries: list[PipelineQuery]
