@@ -59,6 +59,13 @@ class Watched(Generic[T]):
         if self._asking is not None:
             self._is_silent(f"no answer within {self._patience_ms} ms")
 
+    async def look_anew(self) -> None:
+        """For whoever has just done something that is to be seen: the answer to a question that was under way before
+        may be older than that, so another one is asked."""
+        if self._asking is not None:
+            await self.look()
+        await self.look()
+
     async def _put(self) -> None:
         asked_at_ms = self._asked_at_ms
         try:

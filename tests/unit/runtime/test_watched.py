@@ -63,6 +63,23 @@ async def test_who_does_not_answer_is_asked_once_and_holds_up_nobody() -> None:
     assert (watched.answer, watched.silence) == (Answer(asked_at_ms, 1), None)
 
 
+async def test_who_looks_for_what_was_just_done_is_not_content_with_an_older_question() -> None:
+    far = Far()
+    watched = Watched(far, ManualClock(), TaskGroup("test"), "far", patience_ms=60_000)
+    far.may_answer.clear()
+    before = asyncio.ensure_future(watched.look())
+    await asyncio.sleep(0)
+    anew = asyncio.ensure_future(watched.look_anew())
+    await asyncio.sleep(0)
+    far.may_answer.set()
+    await asyncio.gather(before, anew)
+    assert watched.answer is not None
+    assert watched.answer.value == 2
+
+    await watched.look_anew()
+    assert far.asked == 3, "where none is under way, one is enough"
+
+
 async def test_those_who_look_together_share_one_question() -> None:
     far = Far()
     watched = Watched(far, ManualClock(), TaskGroup("test"), "far", patience_ms=60_000)

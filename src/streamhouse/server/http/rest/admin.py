@@ -48,7 +48,7 @@ class RestAdmin:
         add_cluster(rest, context, self._watch, self._sampler)
         add_pipelines(rest, context)
         add_pipeline_history(rest, context, self._pipelines)
-        add_orders(rest, context)
+        add_orders(rest, context, self._watch)
         add_console(rest, context, self._watch, known, self._sampler)
         add_history(rest, self._sampler)
         add_consumers(rest, context, coordinators, self._sampler)

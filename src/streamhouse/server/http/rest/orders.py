@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from streamhouse.cluster.orders import order_drain, order_move
 from streamhouse.cluster.state import ClusterState, name_of, read_cluster_state
-from streamhouse.model.errors import InvalidInput, NotFound
+from streamhouse.model.errors import InvalidInput, MetadataUnavailable, NotFound
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.cluster_answers import (
     AGENT_EXAMPLE,
@@ -20,13 +20,14 @@ from streamhouse.server.http.rest.cluster_answers import (
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.positions import after_name
 from streamhouse.server.http.rest.registry import API, Call, Rest
+from streamhouse.server.http.rest.watch import ClusterWatch
 from streamhouse.wire.http.rest import cluster as api
 
 TAG = "cluster"
 
 
-def add_orders(rest: Rest, context: DoorContext) -> None:
-    orders = _OrderRoutes(context)
+def add_orders(rest: Rest, context: DoorContext, watch: ClusterWatch) -> None:
+    orders = _OrderRoutes(context, watch)
     pin = f"{API}/topics/{{topic}}/partitions/{{partition}}/pin"
     rest.route(
         "GET",
@@ -37,7 +38,7 @@ def add_orders(rest: Rest, context: DoorContext) -> None:
         query=api.PlacementQuery,
         answer=api.PlacementsAnswer,
         answer_example=api.PlacementsAnswer(placements=[PLACEMENT_EXAMPLE]),
-        errors=(NotFound,),
+        errors=(MetadataUnavailable, NotFound),
     )
     rest.route(
         "POST",
@@ -79,14 +80,15 @@ def add_orders(rest: Rest, context: DoorContext) -> None:
 
 
 class _OrderRoutes:
-    def __init__(self, context: DoorContext) -> None:
+    def __init__(self, context: DoorContext, watch: ClusterWatch) -> None:
+        self._watch = watch
         self._metadata = context.metadata
         self._liveness_ms = context.broker.settings.liveness
 
     async def placements(self, call: Call) -> api.PlacementsAnswer:
         asked: api.PlacementQuery = call.query
         after = after_name(asked.after)
-        state = await self._state()
+        state = await self._watch.state_now()
         among = state.of_topic(asked.topic) if asked.topic else state.placements
         found = (each for each in among if (each.topic, each.partition.partition) > after)
         placements, following = page(found, asked.limit, name_of)

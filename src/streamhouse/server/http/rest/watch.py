@@ -53,13 +53,16 @@ class ClusterWatch:
     async def state(self) -> ClusterState:
         """As it is now, or was a moment ago, or an error."""
         await self._looks.get()
-        if self._store.silence is not None or self._store.answer is None:
-            raise self._unavailable()
-        return self._store.answer.value
+        return self._current()
+
+    async def state_now(self) -> ClusterState:
+        """For programs, which look at what they have just done: as it is now, or an error."""
+        await self._store.look_anew()
+        return self._current()
 
     async def seen_now(self) -> Seen:
-        """For programs, which look at what they have just done: as it is now, or an error."""
-        await self._store.look()
+        """The same, with what the agents answer."""
+        await self._store.look_anew()
         seen = await self._seen()
         if seen.metadata_silence is not None:
             raise self._unavailable()
@@ -90,6 +93,11 @@ class ClusterWatch:
     async def _ask(self) -> Asked[NodeWork]:
         known = self._store.answer
         return await self._context.work.ask(() if known is None else known.value.agents)
+
+    def _current(self) -> ClusterState:
+        if self._store.silence is not None or self._store.answer is None:
+            raise self._unavailable()
+        return self._store.answer.value
 
     def _unavailable(self) -> MetadataUnavailable:
         why = "" if self._store.silence is None else f": {self._store.silence.why}"
