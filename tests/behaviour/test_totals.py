@@ -69,10 +69,38 @@ async def test_positions_of_all_groups_are_listed_up_to_a_limit(metadata: Metada
     ]
     assert await metadata.list_group_positions(100) == expected
     assert await metadata.list_group_positions(3) == expected[:3]
-    assert await metadata.list_topic_positions(partitions[0].topic_id, 3) == expected[:3]
+
+
+async def test_positions_in_a_topic_come_by_whole_groups(metadata: MetadataStore) -> None:
+    partitions = await make_topic(metadata, 3)
+    (elsewhere,) = await make_topic(metadata, name="payments")
+    names = ["Billing", "idle", "readers", "\u00e9tude", "\U0001f600"]
+    for group_id in names:
+        lease = await coordinate(metadata, group_id)
+        await metadata.commit_group_offsets(lease, group_id, None, {each: at(7) for each in (*partitions, elsewhere)})
+    lease = await coordinate(metadata, "aside")
+    await metadata.commit_group_offsets(lease, "aside", None, {elsewhere: at(7)})
+    topic_id = partitions[0].topic_id
+
+    def of(*groups: str) -> list[GroupPosition]:
+        return [
+            GroupPosition(group_id=group_id, partition=partition, offset=7)
+            for group_id in groups
+            for partition in partitions
+        ]
+
+    assert await metadata.list_topic_positions(topic_id, 2) == of("Billing", "idle")
+    assert await metadata.list_topic_positions(topic_id, 2, after_group="idle") == of("readers", "\u00e9tude")
+    assert await metadata.list_topic_positions(topic_id, 2, after_group="j") == of("readers", "\u00e9tude")
+    assert await metadata.list_topic_positions(topic_id, 9, after_group="\u00e9tude") == of("\U0001f600")
+    assert await metadata.list_topic_positions(topic_id, 9) == of(*sorted(names))
     assert await metadata.list_topic_positions(uuid4(), 3) == []
 
 
-async def test_a_limit_that_is_none_is_refused(metadata: MetadataStore) -> None:
+async def test_a_page_that_is_none_is_refused(metadata: MetadataStore) -> None:
     with pytest.raises(InvalidInput):
         await metadata.list_group_positions(0)
+    with pytest.raises(InvalidInput):
+        await metadata.list_topic_positions(uuid4(), 0)
+    with pytest.raises(InvalidInput):
+        await metadata.list_topic_positions(uuid4(), 1, after_group="\0")

@@ -48,8 +48,10 @@ class TotalsStore(Protocol):
     async def stored_topics(self) -> Mapping[UUID, StoredTopic]:
         """By topic; one without segments is left out. It reads every segment's row, as `stored_size` does."""
 
-    async def list_topic_positions(self, topic_id: UUID, limit: int) -> list[GroupPosition]:
-        """Of all groups in one topic, by group id and partition."""
+    async def list_topic_positions(
+        self, topic_id: UUID, group_limit: int, *, after_group: str = ""
+    ) -> list[GroupPosition]:
+        """In one topic, by group id and partition: all those of so many groups, from the first behind `after_group`."""
 
     async def list_group_positions(self, limit: int) -> list[GroupPosition]:
         """Of all groups, by group id and partition."""

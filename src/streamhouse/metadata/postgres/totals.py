@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.checks import check_count, check_text
 from streamhouse.metadata.postgres.database import Connection, Database
 from streamhouse.metadata.postgres.partitions import to_partition
 from streamhouse.metadata.totals import GroupPosition, StoredSize, StoredTopic
@@ -21,7 +21,11 @@ _BY_TOPIC = """
 """
 _OF_TOPIC = """
     SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
-    WHERE topic_id = $2 AND committed_offset >= 0 ORDER BY group_id COLLATE "C", partition_id LIMIT $1
+    WHERE topic_id = $2 AND committed_offset >= 0 AND group_id IN (
+        SELECT DISTINCT group_id COLLATE "C" AS group_id FROM group_offsets
+        WHERE topic_id = $2 AND committed_offset >= 0 AND group_id COLLATE "C" > $3 ORDER BY group_id LIMIT $1
+    )
+    ORDER BY group_id COLLATE "C", partition_id
 """
 _POSITIONS = """
     SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets WHERE committed_offset >= 0
@@ -61,13 +65,15 @@ class PostgresTotals:
 
         return await self._database.transact(work)
 
-    async def list_topic_positions(self, topic_id: UUID, limit: int) -> list[GroupPosition]:
-        return await self._positions(_OF_TOPIC, limit, topic_id)
+    async def list_topic_positions(
+        self, topic_id: UUID, group_limit: int, *, after_group: str = ""
+    ) -> list[GroupPosition]:
+        return await self._positions(_OF_TOPIC, group_limit, topic_id, check_text("group id", after_group))
 
     async def list_group_positions(self, limit: int) -> list[GroupPosition]:
         return await self._positions(_POSITIONS, limit)
 
-    async def _positions(self, query: str, limit: int, *more: UUID) -> list[GroupPosition]:
+    async def _positions(self, query: str, limit: int, *more: UUID | str) -> list[GroupPosition]:
         check_count("positions", limit)
 
         async def work(connection: Connection) -> list[GroupPosition]:

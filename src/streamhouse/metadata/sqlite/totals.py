@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from uuid import UUID
 
-from streamhouse.metadata.checks import check_count
+from streamhouse.metadata.checks import check_count, check_text
 from streamhouse.metadata.sqlite.database import Database
 from streamhouse.metadata.sqlite.partitions import to_partition
 from streamhouse.metadata.totals import GroupPosition, StoredSize, StoredTopic
@@ -15,7 +15,11 @@ _BY_PARTITION = "SELECT partition_id, count(*), sum(size_bytes) FROM segments WH
 _BY_TOPIC = "SELECT topic_id, count(*), sum(size_bytes), max(max_timestamp) FROM segments GROUP BY topic_id"
 _OF_TOPIC = """
     SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets
-    WHERE topic_id = ?2 AND committed_offset >= 0 ORDER BY group_id, partition_id LIMIT ?1
+    WHERE topic_id = ?2 AND committed_offset >= 0 AND group_id IN (
+        SELECT DISTINCT group_id FROM group_offsets
+        WHERE topic_id = ?2 AND committed_offset >= 0 AND group_id > ?3 ORDER BY group_id LIMIT ?1
+    )
+    ORDER BY group_id, partition_id
 """
 _POSITIONS = """
     SELECT group_id, topic_id, partition_id, committed_offset FROM group_offsets WHERE committed_offset >= 0
@@ -54,8 +58,10 @@ class SqliteTotals:
 
         return await self._database.read(work)
 
-    async def list_topic_positions(self, topic_id: UUID, limit: int) -> list[GroupPosition]:
-        return await self._positions(_OF_TOPIC, limit, str(topic_id))
+    async def list_topic_positions(
+        self, topic_id: UUID, group_limit: int, *, after_group: str = ""
+    ) -> list[GroupPosition]:
+        return await self._positions(_OF_TOPIC, group_limit, str(topic_id), check_text("group id", after_group))
 
     async def list_group_positions(self, limit: int) -> list[GroupPosition]:
         return await self._positions(_POSITIONS, limit)

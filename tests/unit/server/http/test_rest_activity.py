@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ import pytest
 from node.wait import eventually
 from rest_parts.caller import RestCaller
 from streamhouse.core import rise
-from streamhouse.server.http.rest import alerts, sampler
+from streamhouse.model.errors import MetadataUnavailable
+from streamhouse.server.http.rest import alerts, consumers, sampler
 from streamhouse.testing import Broker
 
 
@@ -152,6 +155,78 @@ def test_a_topic_says_how_far_behind_its_groups_are_in_records_and_in_time(broke
     assert (lines["consumed", 0][-1], lines["consumed", 1][-1]) == (10, 0)
     assert rest.get("groups/nobody/history")["times_ms"] == []
     eventually(lambda: consumer(rest, "consumed", "behind")["trend"] == "steady", "the trend of a group that stands")
+
+
+def test_groups_of_a_topic_with_very_many_partitions_come_in_smaller_pages_and_all_of_them_come(
+    broker: Broker, rest: RestCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "_MOST_POSITIONS", 4)
+    broker.create_topic("wide", 2)
+    store(rest, "wide", 10)
+    names = [f"wide-{number}" for number in range(5)]
+    for name in names:
+        rest.post(f"groups/{name}/reset", {"to": "earliest", "topics": ["wide"]})
+    eventually(lambda: consumer(rest, "wide", names[0])["lag"] == 10, "where its partitions end")
+    pages = [rest.get("topics/wide/consumers")]
+    while pages[-1]["next"] is not None:
+        pages.append(rest.get(f"topics/wide/consumers?after={pages[-1]['next']}"))
+    assert [[(each["group_id"], each["lag"]) for each in page["groups"]] for page in pages] == [
+        [("wide-0", 10), ("wide-1", 10)],
+        [("wide-2", 10), ("wide-3", 10)],
+        [("wide-4", 10)],
+    ]
+    rest.refused(400, "invalid-input", "GET", "topics/wide/consumers?after=%00")
+
+
+def test_of_very_many_partitions_each_group_has_some_looked_at() -> None:
+    first, second = [(0, 5), (1, 5), (2, 5)], [(0, 9)]
+    assert list(consumers._in_turn([first, second])) == [(0, 5), (0, 9), (1, 5), (2, 5)]
+
+
+@contextmanager
+def silent_metadata_store(broker: Broker) -> Iterator[None]:
+    """One that takes questions and does not answer, and loses them in the end."""
+    is_back = asyncio.Event()
+
+    async def hang(*_: object, **__: object) -> None:
+        await is_back.wait()
+        raise MetadataUnavailable("the connection was lost")
+
+    async def come_back() -> None:
+        is_back.set()
+
+    with pytest.MonkeyPatch.context() as patched:
+        for asked in ("list_topics", "list_placements", "list_group_positions", "list_topic_positions", "list_agents"):
+            patched.setattr(broker._metadata, asked, hang)
+        try:
+            yield
+        finally:
+            broker._run(come_back())
+
+
+def test_while_the_metadata_store_is_silent_what_is_known_is_told_and_nobody_waits_for_the_rest() -> None:
+    with Broker(http=True, default_partitions=1) as broker:
+        rest = RestCaller(broker.endpoint)
+        broker.create_topic("orders", 1)
+        store(rest, "orders", 10)
+        rest.post("groups/readers/reset", {"to": "earliest", "topics": ["orders"]})
+        known = eventually(
+            lambda: (found := rest.get("topics/orders/consumers"))["groups"][0]["lag"] == 10 and found, "the lag"
+        )
+        assert known["metadata_silent_since_ms"] is None
+        assert rest.get("topic-activity")["metadata_silent_since_ms"] is None
+
+        with silent_metadata_store(broker):
+            activity = rest.get("topic-activity")
+            assert [(each["name"], each["records"]) for each in activity["topics"]] == [("orders", 10)]
+            assert activity["metadata_silent_since_ms"] is not None
+            told = rest.get("topics/orders/consumers")
+            assert [(each["group_id"], each["lag"]) for each in told["groups"]] == [("readers", 10)]
+            assert told["metadata_silent_since_ms"] is not None
+            rest.refused(503, "metadata-unavailable", "GET", "topics/orders/consumers?after=never-asked")
+            rest.refused(503, "metadata-unavailable", "GET", "placements")
+
+        eventually(lambda: rest.call("GET", "placements").status == 200, "the metadata store to be heard again")
 
 
 def test_a_group_that_reads_and_has_committed_nothing_is_a_consumer(broker: Broker, rest: RestCaller) -> None:

@@ -4,6 +4,7 @@ request."""
 from __future__ import annotations
 
 from streamhouse.client.cluster import Cluster
+from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.cluster import add_cluster
 from streamhouse.server.http.rest.configs import add_configs
@@ -36,6 +37,7 @@ class RestAdmin:
         self._sessions = GroupSessions(context.kafka, clock)
         self._watch = ClusterWatch(context)
         known = KnownEnds()
+        self._tasks = TaskGroup("rest-admin")
         # A watch of its own: who looks at what has just been done is not to get what the sampler saw before.
         self._sampler = Sampler(context, ClusterWatch(context), known)
         self._pipelines = PipelineSampler(context)
@@ -51,9 +53,9 @@ class RestAdmin:
         add_orders(rest, context, self._watch)
         add_console(rest, context, self._watch, known, self._sampler)
         add_history(rest, self._sampler)
-        add_consumers(rest, context, coordinators, self._sampler)
+        add_consumers(rest, context, coordinators, self._sampler, self._tasks)
         add_group_history(rest, context, self._sampler)
-        add_topic_activity(rest, context.broker.topics, self._sampler)
+        add_topic_activity(rest, context, self._sampler, self._tasks)
         add_health(rest, context)
         add_metrics(rest, context, lambda: len(self._sessions))
 
@@ -67,6 +69,7 @@ class RestAdmin:
 
     async def close(self) -> None:
         """Members leave their groups; what they were assigned is others' at once."""
+        await self._tasks.cancel()
         await self._sampler.close()
         await self._pipelines.close()
         await self._watch.close()

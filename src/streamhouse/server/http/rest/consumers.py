@@ -5,31 +5,39 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
 
-import msgspec
-
+from streamhouse.broker.measures import DoorMeasures
 from streamhouse.client.groups_admin import GroupDescription
 from streamhouse.core.groups.offset_reset import lag
 from streamhouse.core.history import Samples, trend
 from streamhouse.metadata.totals import GroupPosition
-from streamhouse.model.errors import NotFound, StreamHouseError
+from streamhouse.model.errors import MetadataUnavailable, NotFound, StreamHouseError
 from streamhouse.model.names import TopicPartition
 from streamhouse.model.topic import Topic
+from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.runtime.watched import Watched
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.group_coordinators import UNKNOWN, GroupCoordinators
-from streamhouse.server.http.rest.next_record_times import NextRecordTimes
+from streamhouse.server.http.rest.leaving import while_client_waits
+from streamhouse.server.http.rest.next_record_times import MOST_READS, NextRecordTimes, Place, time_reader
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.server.http.rest.sampler import Look, Sampler
+from streamhouse.server.http.rest.topic_positions import TopicPositions
 from streamhouse.wire.http.rest import activity as api
 
 _MOST_POSITIONS = 20_000
+"""In one answer, which has fewer groups where a topic has very many partitions; one group's are always whole."""
 _ACTIVE_AGE_MS = 10_000
 _MOST_ACTIVE = 50
 """Groups with members that are asked what they are assigned, if they have committed nothing."""
 _AT_ONCE = 8
+_PATIENCE_MS = 2_000
+"""With coordinators of groups."""
 _TREND_SAMPLES = 11
 """Of the last five minutes."""
 _EXAMPLE = api.ConsumersAnswer(
@@ -59,106 +67,138 @@ _EXAMPLE = api.ConsumersAnswer(
 )
 
 
-def add_consumers(rest: Rest, context: DoorContext, coordinators: GroupCoordinators, sampler: Sampler) -> None:
+def add_consumers(
+    rest: Rest, context: DoorContext, coordinators: GroupCoordinators, sampler: Sampler, tasks: TaskGroup
+) -> None:
     rest.route(
         "GET",
         f"{API}/topics/{{topic}}/consumers",
-        _Consumers(context, coordinators, sampler).of_topic,
+        _Consumers(context, coordinators, sampler, tasks).of_topic,
         summary="Who reads a topic, how far behind in records and in time, and whether that grows",
-        description="`lag_ms` is the age of the next record that is to be read, by the time that the record says. Who "
-        f"is a member is up to {_ACTIVE_AGE_MS // 1000} seconds old; of groups that have committed nothing, "
-        f"{_MOST_ACTIVE} with members are asked what they read.",
+        description="`lag_ms` is the age of the next record that is to be read, by the time that the record says; an "
+        f"answer takes {MOST_READS} reads at most, and does not wait for those that hang. Who is a member is up to "
+        f"{_ACTIVE_AGE_MS // 1000} seconds old; of groups that have committed nothing, {_MOST_ACTIVE} with members are "
+        "asked what they read. `state` is unknown where the coordinator does not answer.",
         tag="groups",
         query=api.ConsumersQuery,
         answer=api.ConsumersAnswer,
         answer_example=_EXAMPLE,
-        errors=(NotFound,),
+        errors=(MetadataUnavailable, NotFound),
     )
 
 
+class _Log(NamedTuple):
+    """Where the partitions of a topic begin and end, by number."""
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    def next_place(self, number: int, committed: int) -> Place:
+        """Below a log's start there is nothing left to read."""
+        return number, max(committed, self.starts.get(number, 0))
+
+    def lag(self, place: Place) -> int | None:
+        return lag(place[1], self.ends.get(place[0]))
+
+    def behind(self, committed: Mapping[int, int]) -> list[Place]:
+        """Where there is something to read, the most first."""
+        places = [(self.next_place(number, offset)) for number, offset in committed.items()]
+        return sorted((place for place in places if self.lag(place)), key=lambda place: -(self.lag(place) or 0))
+
+
+class _Reader(NamedTuple):
+    """A group: `state` is unknown, and `members` are as they were last, where its coordinator does not answer."""
+
+    name: str
+    state: str
+    members: Mapping[int, tuple[str, str]]
+    committed: Mapping[int, int]
+
+
 class _Consumers:
-    def __init__(self, context: DoorContext, coordinators: GroupCoordinators, sampler: Sampler) -> None:
+    def __init__(
+        self, context: DoorContext, coordinators: GroupCoordinators, sampler: Sampler, tasks: TaskGroup
+    ) -> None:
+        clock = context.broker.clock
         self._records = context.records
-        self._metadata = context.metadata
-        self._clock = context.broker.clock
+        self._clock = clock
         self._coordinators = coordinators
         self._sampler = sampler
-        self._times = NextRecordTimes(context)
-        self._active = Recent(self._describe_active, context.broker.clock, _ACTIVE_AGE_MS)
+        self._positions = TopicPositions(context.metadata, clock, tasks)
+        # What is read for this was read by nobody's client.
+        self._times = NextRecordTimes(time_reader(context.records.at(DoorMeasures())), clock, tasks)
+        self._active = Watched(self._describe_active, clock, tasks, "active groups", patience_ms=_PATIENCE_MS)
+        self._active_looks = Recent(self._active.look, clock, _ACTIVE_AGE_MS)
 
     async def of_topic(self, call: Call) -> api.ConsumersAnswer:
-        query: api.ConsumersQuery = call.query
-        topic = await self._records.topic(call.path["topic"])
-        positions, active, look = await asyncio.gather(
-            self._metadata.list_topic_positions(topic.topic_id, _MOST_POSITIONS),
-            self._active.get(),
+        return await while_client_waits(call.request, self._of_topic(call.path["topic"], call.query))
+
+    async def _of_topic(self, name: str, query: api.ConsumersQuery) -> api.ConsumersAnswer:
+        topic = await self._records.topic(name)
+        limit = min(query.limit, max(1, _MOST_POSITIONS // topic.partition_count))
+        # One more tells whether there are more.
+        positions, look, _ = await asyncio.gather(
+            self._positions.find(topic.topic_id, query.after, limit + 1),
             self._sampler.look(),
+            self._active_looks.get(),
         )
-        committed = _by_group(positions)
+        committed = _by_group(positions.found)
+        active = {} if self._active.answer is None else self._active.answer.value
         reading = {group_id for group_id, group in active.items() if _assigned(group, topic)}
         names, following = page(
-            (name for name in sorted(committed.keys() | reading) if name > query.after), query.limit, lambda name: name
+            (name for name in sorted(committed.keys() | reading) if name > query.after), limit, lambda name: name
         )
-        known = {name: active.get(name) for name in names}
-        missing = [name for name, group in known.items() if group is None]
-        known |= await self._describe(missing)
+        log = _log(topic, look)
+        groups, times = await asyncio.gather(
+            self._described(names, active),
+            self._times.find(topic, _in_turn([log.behind(committed.get(name, {})) for name in names])),
+        )
+        readers = [_reader(name, topic, groups[name], active.get(name), committed.get(name, {})) for name in names]
+        silence = positions.metadata_silence
         return api.ConsumersAnswer(
             topic=topic.name,
-            groups=[await self._consumer(topic, name, known[name], committed.get(name, {}), look) for name in names],
+            groups=[self._consumer(topic, reader, log, times) for reader in readers],
             next=following,
+            metadata_silent_since_ms=None if silence is None else silence.since_ms,
         )
 
     async def _describe_active(self) -> Mapping[str, GroupDescription]:
-        try:
-            listed = await self._coordinators.all()
-        except StreamHouseError:  # what was committed is known all the same
-            return {}
+        listed = await self._coordinators.all()
         names = [group.group_id for group in listed if group.state not in ("Empty", "Dead", UNKNOWN)]
         return {
             name: group for name, group in (await self._describe(names[:_MOST_ACTIVE])).items() if group is not None
         }
 
-    async def _describe(self, names: Sequence[str]) -> dict[str, GroupDescription | None]:
-        """None of what nobody can say now."""
+    async def _described(
+        self, names: Sequence[str], active: Mapping[str, GroupDescription]
+    ) -> dict[str, GroupDescription | None]:
+        known: dict[str, GroupDescription | None] = {}
+        if self._active.silence is None:
+            known = {name: active[name] for name in names if name in active}
+        return known | await self._describe([name for name in names if name not in known], _PATIENCE_MS / 1000)
+
+    async def _describe(
+        self, names: Sequence[str], patience_s: float | None = None
+    ) -> dict[str, GroupDescription | None]:
+        """None of what nobody can say now, or within `patience_s`."""
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def describe(name: str) -> GroupDescription | None:
-            async with turns:
-                try:
+            try:
+                async with asyncio.timeout(patience_s), turns:
                     return await self._coordinators.describe(name)
-                except StreamHouseError:
-                    return None
+            except (StreamHouseError, TimeoutError):
+                return None
 
         return dict(zip(names, await asyncio.gather(*map(describe, names)), strict=True))
 
-    async def _consumer(
-        self, topic: Topic, name: str, group: GroupDescription | None, committed: Mapping[int, int], look: Look
-    ) -> api.TopicConsumer:
-        members = {} if group is None else _assigned(group, topic)
-        starts = {each.partition: each.log_start_offset for each in look.state.placements}
-        progress: list[api.ConsumedPartition] = []
-        for number in sorted({*committed, *members}):
-            partition = TopicPartition(topic.topic_id, number)
-            offset, end = committed.get(number), look.ends.get(partition)
-            readable = None if offset is None else max(offset, starts.get(partition, 0))
-            member_id, client_id = members.get(number, (None, None))
-            progress.append(
-                api.ConsumedPartition(
-                    partition=number,
-                    committed_offset=offset,
-                    end_offset=end,
-                    lag=lag(readable, end),
-                    lag_ms=None,
-                    member_id=member_id,
-                    client_id=client_id,
-                )
-            )
-        partitions = await self._with_times(topic, progress, starts)
+    def _consumer(self, topic: Topic, reader: _Reader, log: _Log, times: Mapping[Place, int]) -> api.TopicConsumer:
+        partitions = list(_progress(reader, log, times, self._clock.now_ms()))
         known_ms = [each.lag_ms for each in partitions if each.lag_ms is not None]
-        lags = self._sampler.lags.of_topic(name, topic.topic_id) or Samples([], {"lag": []})
+        lags = self._sampler.lags.of_topic(reader.name, topic.topic_id) or Samples([], {"lag": []})
         return api.TopicConsumer(
-            group_id=name,
-            state=UNKNOWN if group is None else group.state,
+            group_id=reader.name,
+            state=reader.state,
             lag=sum(each.lag or 0 for each in partitions),
             lag_ms=max(known_ms, default=None),
             trend=trend(lags.series["lag"][-_TREND_SAMPLES:]),
@@ -167,24 +207,55 @@ class _Consumers:
             partitions=partitions,
         )
 
-    async def _with_times(
-        self, topic: Topic, progress: Sequence[api.ConsumedPartition], starts: Mapping[TopicPartition, int]
-    ) -> list[api.ConsumedPartition]:
-        def place(each: api.ConsumedPartition) -> tuple[int, int]:
-            start = starts.get(TopicPartition(topic.topic_id, each.partition), 0)
-            return each.partition, max(each.committed_offset or 0, start)
 
-        behind = sorted((each for each in progress if each.lag), key=lambda each: -(each.lag or 0))
-        times = await self._times.find(topic, map(place, behind))
-        now_ms = self._clock.now_ms()
+def _log(topic: Topic, look: Look) -> _Log:
+    numbers = range(topic.partition_count)
+    ends = {number: look.ends.get(TopicPartition(topic.topic_id, number)) for number in numbers}
+    return _Log(
+        starts={
+            each.partition.partition: each.log_start_offset
+            for each in look.state.placements
+            if each.partition.topic_id == topic.topic_id
+        },
+        ends={number: end for number, end in ends.items() if end is not None},
+    )
 
-        def age_ms(each: api.ConsumedPartition) -> int | None:
-            if each.lag == 0:
-                return 0
-            time_ms = times.get(place(each)) if each.lag else None
-            return None if time_ms is None else max(0, now_ms - time_ms)
 
-        return [msgspec.structs.replace(each, lag_ms=age_ms(each)) for each in progress]
+def _in_turn(places: Sequence[Sequence[Place]]) -> Iterator[Place]:
+    """The first of each, then the second of each: where there are too many, each has some."""
+    for rank in zip_longest(*places):
+        yield from (place for place in rank if place is not None)
+
+
+def _reader(
+    name: str,
+    topic: Topic,
+    group: GroupDescription | None,
+    before: GroupDescription | None,
+    committed: Mapping[int, int],
+) -> _Reader:
+    known = group or before
+    members = {} if known is None else _assigned(known, topic)
+    return _Reader(name, UNKNOWN if group is None else group.state, members, committed)
+
+
+def _progress(reader: _Reader, log: _Log, times: Mapping[Place, int], now_ms: int) -> Iterator[api.ConsumedPartition]:
+    for number in sorted({*reader.committed, *reader.members}):
+        offset = reader.committed.get(number)
+        place = None if offset is None else log.next_place(number, offset)
+        behind = None if place is None else log.lag(place)
+        time_ms = times.get(place) if place is not None and behind else None
+        age_ms = None if time_ms is None else max(0, now_ms - time_ms)
+        member_id, client_id = reader.members.get(number, (None, None))
+        yield api.ConsumedPartition(
+            partition=number,
+            committed_offset=offset,
+            end_offset=log.ends.get(number),
+            lag=behind,
+            lag_ms=0 if behind == 0 else age_ms,
+            member_id=member_id,
+            client_id=client_id,
+        )
 
 
 def _by_group(positions: Sequence[GroupPosition]) -> dict[str, dict[int, int]]:

@@ -5,57 +5,89 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
-from streamhouse.broker.measures import DoorMeasures
 from streamhouse.broker.records import RecordDoor
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.topic import Topic
-from streamhouse.server.doors import DoorContext
+from streamhouse.runtime.clock import Clock
+from streamhouse.runtime.tasks import TaskGroup
 
 Place = tuple[int, int]
 """A partition and an offset in it."""
+ReadTime = Callable[[Topic, Place], Awaitable[int | None]]
+_Key = tuple[bytes, Place]
 _KEPT = 10_000
 _AT_ONCE = 8
-_PATIENCE_MS = 2_000
+_READ_PATIENCE_MS = 2_000
+PATIENCE_MS = 3_000
+"""For one answer, however many reads it takes."""
 MOST_READS = 200
 """For one answer."""
+_FAILED_AGE_MS = 10_000
+"""What could not be read is not tried again for so long."""
+
+
+def time_reader(door: RecordDoor) -> ReadTime:
+    async def read(topic: Topic, place: Place) -> int | None:
+        partition, offset = place
+        page = await door.read(topic, partition, offset, max_records=1, max_bytes=1, timeout_ms=_READ_PATIENCE_MS)
+        return page.records[0].timestamp_ms if page.records else None
+
+    return read
 
 
 class NextRecordTimes:
-    def __init__(self, context: DoorContext) -> None:
-        # What is read for this was read by nobody's client.
-        self._door: RecordDoor = context.records.at(DoorMeasures())
-        self._known: OrderedDict[tuple[bytes, Place], int] = OrderedDict()
+    """Each place is read once, however many ask for it at the same time."""
+
+    def __init__(self, read: ReadTime, clock: Clock, tasks: TaskGroup, *, patience_ms: int = PATIENCE_MS) -> None:
+        self._read = read
+        self._clock = clock
+        self._tasks = tasks
+        self._patience_s = patience_ms / 1000
+        self._known: OrderedDict[_Key, int] = OrderedDict()
+        self._failed_at_ms: OrderedDict[_Key, int] = OrderedDict()
+        self._reading: dict[_Key, asyncio.Task[None]] = {}
 
     async def find(self, topic: Topic, places: Iterable[Place]) -> dict[Place, int]:
-        """By place; what cannot be read now is left out, and of very many those that come last."""
-        topic_id = topic.topic_id.bytes
-        found: dict[Place, int] = {}
-        unknown: list[Place] = []
-        for place in dict.fromkeys(places):
-            if (topic_id, place) in self._known:
-                self._known.move_to_end((topic_id, place))
-                found[place] = self._known[topic_id, place]
-            else:
-                unknown.append(place)
+        """By place; what cannot be read in time is left out, and of very many those that come last."""
+        wanted = {place: (topic.topic_id.bytes, place) for place in places}
         turns = asyncio.Semaphore(_AT_ONCE)
-
-        async def read(place: Place) -> None:
-            async with turns:
-                time_ms = await self._read(topic, place)
-            if time_ms is not None:
-                found[place] = self._known[topic_id, place] = time_ms
-
-        await asyncio.gather(*map(read, unknown[:MOST_READS]))
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        unread = [key for key in wanted.values() if self._is_to_be_read(key)]
+        reading = [self._begin(topic, key, turns) for key in unread[:MOST_READS]]
+        if reading:
+            await asyncio.wait(reading)
+        found: dict[Place, int] = {}
+        for place, key in wanted.items():
+            if key in self._known:
+                self._known.move_to_end(key)
+                found[place] = self._known[key]
+        for kept in (self._known, self._failed_at_ms):
+            while len(kept) > _KEPT:
+                kept.popitem(last=False)
         return found
 
-    async def _read(self, topic: Topic, place: Place) -> int | None:
-        partition, offset = place
+    def _is_to_be_read(self, key: _Key) -> bool:
+        failed_at_ms = self._failed_at_ms.get(key)
+        has_failed = failed_at_ms is not None and self._clock.monotonic_ms() - failed_at_ms < _FAILED_AGE_MS
+        return key not in self._known and not has_failed
+
+    def _begin(self, topic: Topic, key: _Key, turns: asyncio.Semaphore) -> asyncio.Task[None]:
+        if key not in self._reading:
+            self._reading[key] = self._tasks.start(self._put(topic, key, turns), "time of a record")
+        return self._reading[key]
+
+    async def _put(self, topic: Topic, key: _Key, turns: asyncio.Semaphore) -> None:
+        time_ms: int | None = None
         try:
-            page = await self._door.read(topic, partition, offset, max_records=1, max_bytes=1, timeout_ms=_PATIENCE_MS)
-        except StreamHouseError:
-            return None
-        return page.records[0].timestamp_ms if page.records else None
+            async with asyncio.timeout(self._patience_s), turns:
+                time_ms = await self._read(topic, key[1])
+        except (StreamHouseError, TimeoutError):
+            pass  # as if there was none: whoever asks is told that nobody knows
+        finally:
+            del self._reading[key]
+        self._failed_at_ms.pop(key, None)
+        if time_ms is None:
+            self._failed_at_ms[key] = self._clock.monotonic_ms()
+        else:
+            self._known[key] = time_ms

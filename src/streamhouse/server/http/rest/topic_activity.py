@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 from uuid import UUID
 
-from streamhouse.broker.topics import Topics
 from streamhouse.model.errors import MetadataUnavailable
+from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.runtime.watched import Watched
+from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.registry import API, Call, Rest
 from streamhouse.server.http.rest.sampler import Look, Sampler
 from streamhouse.wire.http.rest import activity as api
 from streamhouse.wire.http.rest.paging import PageQuery
 
+_PATIENCE_MS = 2_000
 _EXAMPLE = api.TopicActivityAnswer(
     at_ms=1_767_225_600_000,
     topics=[
@@ -31,11 +37,11 @@ _EXAMPLE = api.TopicActivityAnswer(
 )
 
 
-def add_topic_activity(rest: Rest, topics: Topics, sampler: Sampler) -> None:
+def add_topic_activity(rest: Rest, context: DoorContext, sampler: Sampler, tasks: TaskGroup) -> None:
     rest.route(
         "GET",
         f"{API}/topic-activity",
-        _Activity(topics, sampler).all,
+        _Activity(context, sampler, tasks).all,
         summary="How much each topic holds, and how fast it is written and read",
         description="Made to be asked every few seconds: it is worked out once for all who ask, and what is stored is "
         "up to ten seconds old.",
@@ -47,18 +53,25 @@ def add_topic_activity(rest: Rest, topics: Topics, sampler: Sampler) -> None:
     )
 
 
+class _Counts(NamedTuple):
+    """By topic. `groups` are None while nobody can say."""
+
+    look: Look
+    records: Mapping[UUID, int]
+    groups: Mapping[UUID, int] | None
+
+
 class _Activity:
-    def __init__(self, topics: Topics, sampler: Sampler) -> None:
-        self._topics = topics
+    def __init__(self, context: DoorContext, sampler: Sampler, tasks: TaskGroup) -> None:
+        self._topics = context.broker.topics
+        self._names = Watched(self._topics.refresh, context.broker.clock, tasks, "topics", patience_ms=_PATIENCE_MS)
         self._sampler = sampler
+        self._counted: _Counts | None = None
 
     async def all(self, call: Call) -> api.TopicActivityAnswer:
         query: PageQuery = call.query
-        await self._topics.refresh()
-        look = await self._sampler.look()
-        stored = await self._sampler.stored_topics()
-        records = _records(look)
-        readers = _readers(look)
+        _, look, stored = await asyncio.gather(self._names.look(), self._sampler.look(), self._sampler.stored_topics())
+        counts = self._counts(look)
         growth = self._sampler.growth
         topics, following = page(
             (topic for topic in self._topics if topic.name > query.after), query.limit, lambda topic: topic.name
@@ -72,15 +85,28 @@ class _Activity:
                 api.TopicActivity(
                     name=topic.name,
                     partition_count=topic.partition_count,
-                    records=records[topic_id],
+                    records=counts.records.get(topic_id, 0),
                     stored_bytes=None if stored is None else 0 if kept is None else kept.size.size_bytes,
                     written_per_s=growth.written_per_s(topic_id),
                     read_per_s=growth.read_per_s(topic_id),
                     last_write_ms=growth.last_write_ms.get(topic_id, newest_ms),
-                    groups=None if readers is None else len(readers.get(topic_id, ())),
+                    groups=None if counts.groups is None else counts.groups.get(topic_id, 0),
                 )
             )
-        return api.TopicActivityAnswer(at_ms=look.at_ms, topics=answers, without=list(look.missing), next=following)
+        silence = self._names.silence
+        return api.TopicActivityAnswer(
+            at_ms=look.at_ms,
+            topics=answers,
+            without=list(look.missing),
+            next=following,
+            metadata_silent_since_ms=None if silence is None else silence.since_ms,
+        )
+
+    def _counts(self, look: Look) -> _Counts:
+        """Once for each look, however many ask."""
+        if self._counted is None or self._counted.look is not look:
+            self._counted = _Counts(look, _records(look), _groups(look))
+        return self._counted
 
 
 def _records(look: Look) -> Counter[UUID]:
@@ -91,10 +117,10 @@ def _records(look: Look) -> Counter[UUID]:
     return records
 
 
-def _readers(look: Look) -> dict[UUID, set[str]] | None:
+def _groups(look: Look) -> dict[UUID, int] | None:
     if look.positions is None:
         return None
     readers: defaultdict[UUID, set[str]] = defaultdict(set)
     for position in look.positions:
         readers[position.partition.topic_id].add(position.group_id)
-    return readers
+    return {topic_id: len(groups) for topic_id, groups in readers.items()}

@@ -40,12 +40,15 @@ class TopicActivity(Struct, frozen=True, kw_only=True):
 
 
 class TopicActivityAnswer(Struct, frozen=True, kw_only=True):
-    """`without` is as in the overview's `cluster`: agents of whose `records` some may not be counted."""
+    """`without` is as in the overview's `cluster`: agents of whose `records` some may not be counted. Which topics there
+    are, and what of them is in segments, is as it was before, if `metadata_silent_since_ms` says that the metadata store
+    does not answer."""
 
     at_ms: int
     topics: list[TopicActivity]
     without: list[str]
     next: str | None = None
+    metadata_silent_since_ms: int | None = None
 
 
 class ConsumersQuery(Struct, frozen=True, kw_only=True):
@@ -98,6 +101,10 @@ class GroupHistoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ConsumersAnswer(Struct, frozen=True, kw_only=True):
+    """What groups have committed is as it was before, if `metadata_silent_since_ms` says that the metadata store does
+    not answer."""
+
     topic: str
     groups: list[TopicConsumer]
     next: str | None = None
+    metadata_silent_since_ms: int | None = None
