@@ -9,7 +9,6 @@ from uuid import UUID
 from services.clock import ManualClock
 from streamhouse.model.errors import Unavailable
 from streamhouse.model.topic import Topic
-from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.http.rest import next_record_times
 from streamhouse.server.http.rest.next_record_times import MOST_READS, NextRecordTimes, Place
 
@@ -38,7 +37,7 @@ class Log:
 
 async def test_a_place_is_read_once_however_many_ask_for_it() -> None:
     log = Log()
-    times = NextRecordTimes(log, ManualClock(), TaskGroup("test"))
+    times = NextRecordTimes(log, ManualClock())
     places = [(number, 7) for number in range(20)]
     log.may_answer.clear()
     asking = [asyncio.ensure_future(times.find(TOPIC, places)) for _ in range(3)]
@@ -52,7 +51,7 @@ async def test_a_place_is_read_once_however_many_ask_for_it() -> None:
 
 async def test_reads_that_hang_hold_up_the_answer_no_longer_than_one_of_them() -> None:
     log, clock = Log(), ManualClock()
-    times = NextRecordTimes(log, clock, TaskGroup("test"), patience_ms=20)
+    times = NextRecordTimes(log, clock, patience_ms=20)
     at_once = next_record_times._AT_ONCE
     places = [(number, 7) for number in range(at_once - 1)] + [(HANGING + 2 + number, 7) for number in range(64)]
 
@@ -63,7 +62,7 @@ async def test_reads_that_hang_hold_up_the_answer_no_longer_than_one_of_them() -
 
 async def test_what_could_not_be_read_is_not_tried_again_at_once() -> None:
     log, clock = Log(), ManualClock()
-    times = NextRecordTimes(log, clock, TaskGroup("test"), patience_ms=20)
+    times = NextRecordTimes(log, clock, patience_ms=20)
     places = [(0, 7), (REFUSED, 7), (HANGING, 7)]
     for _ in range(3):
         assert await times.find(TOPIC, places) == {(0, 7): 7}
@@ -74,9 +73,24 @@ async def test_what_could_not_be_read_is_not_tried_again_at_once() -> None:
     assert log.reads == {(0, 7): 1, (REFUSED, 7): 2, (HANGING, 7): 2}
 
 
+async def test_who_leaves_ends_what_was_read_for_him_and_others_read_it_again() -> None:
+    log = Log()
+    times = NextRecordTimes(log, ManualClock())
+    log.may_answer.clear()
+    asking = asyncio.ensure_future(times.find(TOPIC, [(0, 7)]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    log.may_answer.set()
+
+    assert await times.find(TOPIC, [(0, 7)]) == {(0, 7): 7}
+    assert log.reads[0, 7] == 2
+
+
 async def test_an_answer_takes_so_many_reads_and_the_next_one_goes_on() -> None:
     log = Log()
-    times = NextRecordTimes(log, ManualClock(), TaskGroup("test"))
+    times = NextRecordTimes(log, ManualClock())
     places = [(0, offset) for offset in range(MOST_READS + 5)]
 
     assert len(await times.find(TOPIC, places)) == MOST_READS

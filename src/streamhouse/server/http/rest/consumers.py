@@ -126,7 +126,7 @@ class _Consumers:
         self._sampler = sampler
         self._positions = TopicPositions(context.metadata, clock, tasks)
         # What is read for this was read by nobody's client.
-        self._times = NextRecordTimes(time_reader(context.records.at(DoorMeasures())), clock, tasks)
+        self._times = NextRecordTimes(time_reader(context.records.at(DoorMeasures())), clock)
         self._active = Watched(self._describe_active, clock, tasks, "active groups", patience_ms=_PATIENCE_MS)
         self._active_looks = Recent(self._active.look, clock, _ACTIVE_AGE_MS)
 

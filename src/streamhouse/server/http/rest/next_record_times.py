@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 
 from streamhouse.broker.records import RecordDoor
 from streamhouse.model.errors import StreamHouseError
 from streamhouse.model.topic import Topic
 from streamhouse.runtime.clock import Clock
-from streamhouse.runtime.tasks import TaskGroup
+from streamhouse.runtime.tasks import begin
 
 Place = tuple[int, int]
 """A partition and an offset in it."""
@@ -40,10 +41,9 @@ def time_reader(door: RecordDoor) -> ReadTime:
 class NextRecordTimes:
     """Each place is read once, however many ask for it at the same time."""
 
-    def __init__(self, read: ReadTime, clock: Clock, tasks: TaskGroup, *, patience_ms: int = PATIENCE_MS) -> None:
+    def __init__(self, read: ReadTime, clock: Clock, *, patience_ms: int = PATIENCE_MS) -> None:
         self._read = read
         self._clock = clock
-        self._tasks = tasks
         self._patience_s = patience_ms / 1000
         self._known: OrderedDict[_Key, int] = OrderedDict()
         self._failed_at_ms: OrderedDict[_Key, int] = OrderedDict()
@@ -52,11 +52,8 @@ class NextRecordTimes:
     async def find(self, topic: Topic, places: Iterable[Place]) -> dict[Place, int]:
         """By place; what cannot be read in time is left out, and of very many those that come last."""
         wanted = {place: (topic.topic_id.bytes, place) for place in places}
-        turns = asyncio.Semaphore(_AT_ONCE)
-        unread = [key for key in wanted.values() if self._is_to_be_read(key)]
-        reading = [self._begin(topic, key, turns) for key in unread[:MOST_READS]]
-        if reading:
-            await asyncio.wait(reading)
+        unknown = [key for key in wanted.values() if self._is_to_be_read(key)]
+        await self._read_all(topic, unknown[:MOST_READS])
         found: dict[Place, int] = {}
         for place, key in wanted.items():
             if key in self._known:
@@ -72,22 +69,29 @@ class NextRecordTimes:
         has_failed = failed_at_ms is not None and self._clock.monotonic_ms() - failed_at_ms < _FAILED_AGE_MS
         return key not in self._known and not has_failed
 
-    def _begin(self, topic: Topic, key: _Key, turns: asyncio.Semaphore) -> asyncio.Task[None]:
-        if key not in self._reading:
-            self._reading[key] = self._tasks.start(self._put(topic, key, turns), "time of a record")
-        return self._reading[key]
+    async def _read_all(self, topic: Topic, unknown: Sequence[_Key]) -> None:
+        """Those that another one reads already are awaited, until he gives them up."""
+        turns = asyncio.Semaphore(_AT_ONCE)
+        own = {key: begin(self._put(topic, key, turns)) for key in unknown if key not in self._reading}
+        self._reading |= own
+        try:
+            if unknown:
+                await asyncio.wait([self._reading[key] for key in unknown], timeout=self._patience_s)
+        finally:
+            for key, task in own.items():
+                del self._reading[key]
+                task.cancel()
+            outcomes = await asyncio.gather(*own.values(), return_exceptions=True)
+        for problem in outcomes:
+            if isinstance(problem, Exception):
+                raise problem
+        for key in own.keys() - self._known.keys():
+            self._failed_at_ms.pop(key, None)
+            self._failed_at_ms[key] = self._clock.monotonic_ms()
 
     async def _put(self, topic: Topic, key: _Key, turns: asyncio.Semaphore) -> None:
-        time_ms: int | None = None
-        try:
-            async with asyncio.timeout(self._patience_s), turns:
+        async with turns:
+            with suppress(StreamHouseError):
                 time_ms = await self._read(topic, key[1])
-        except (StreamHouseError, TimeoutError):
-            pass  # as if there was none: whoever asks is told that nobody knows
-        finally:
-            del self._reading[key]
-        self._failed_at_ms.pop(key, None)
-        if time_ms is None:
-            self._failed_at_ms[key] = self._clock.monotonic_ms()
-        else:
-            self._known[key] = time_ms
+                if time_ms is not None:
+                    self._known[key] = time_ms
