@@ -127,6 +127,8 @@ class _Consumers:
         self._positions = TopicPositions(context.metadata, clock, tasks)
         # What is read for this was read by nobody's client.
         self._times = NextRecordTimes(time_reader(context.records.at(DoorMeasures())), clock)
+        self._heard: Mapping[str, GroupDescription] = {}
+        """Groups with members, of those whose coordinator does not answer as it told last."""
         self._active = Watched(self._describe_active, clock, tasks, "active groups", patience_ms=_PATIENCE_MS)
         self._active_looks = Recent(self._active.look, clock, _ACTIVE_AGE_MS)
 
@@ -144,7 +146,7 @@ class _Consumers:
         )
         committed = _by_group(positions.found)
         active = {} if self._active.answer is None else self._active.answer.value
-        reading = {group_id for group_id, group in active.items() if _assigned(group, topic)}
+        reading = {group_id for group_id, group in self._heard.items() if _assigned(group, topic)}
         names, following = page(
             (name for name in sorted(committed.keys() | reading) if name > query.after), limit, lambda name: name
         )
@@ -153,7 +155,8 @@ class _Consumers:
             self._described(names, active),
             self._times.find(topic, _in_turn([log.behind(committed.get(name, {})) for name in names])),
         )
-        readers = [_reader(name, topic, groups[name], active.get(name), committed.get(name, {})) for name in names]
+        heard = self._heard
+        readers = [_reader(name, topic, groups[name], heard.get(name), committed.get(name, {})) for name in names]
         silence = positions.metadata_silence
         return api.ConsumersAnswer(
             topic=topic.name,
@@ -165,9 +168,11 @@ class _Consumers:
     async def _describe_active(self) -> Mapping[str, GroupDescription]:
         listed = await self._coordinators.all()
         names = [group.group_id for group in listed if group.state not in ("Empty", "Dead", UNKNOWN)]
-        return {
-            name: group for name, group in (await self._describe(names[:_MOST_ACTIVE])).items() if group is not None
-        }
+        described = await self._describe(names[:_MOST_ACTIVE])
+        told = {name: group for name, group in described.items() if group is not None}
+        unknown = {group.group_id for group in listed if group.state == UNKNOWN}
+        self._heard = {name: group for name, group in self._heard.items() if name in unknown} | told
+        return told
 
     async def _described(
         self, names: Sequence[str], active: Mapping[str, GroupDescription]

@@ -40,9 +40,9 @@ class TopicActivity(Struct, frozen=True, kw_only=True):
 
 
 class TopicActivityAnswer(Struct, frozen=True, kw_only=True):
-    """`without` is as in the overview's `cluster`: agents of whose `records` some may not be counted. Which topics there
-    are, and what of them is in segments, is as it was before, if `metadata_silent_since_ms` says that the metadata store
-    does not answer."""
+    """`without` is as in the overview's `cluster`: agents of whose `records` some may not be counted. Which topics
+    there are, and what of them is in segments, is as it was before, if `metadata_silent_since_ms` says that the
+    metadata store does not answer."""
 
     at_ms: int
     topics: list[TopicActivity]
