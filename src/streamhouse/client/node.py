@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from streamhouse.client.address import Address, parse_bootstrap
@@ -19,6 +20,8 @@ from streamhouse.model.broker_config import HTTP_ADDRESS_CONFIG
 from streamhouse.model.errors import StreamHouseError, Unavailable
 from streamhouse.runtime.tasks import begin
 from streamhouse.wire.kafka.messages import describe_configs, metadata
+
+Answer = TypeVar("Answer")
 
 _PATIENCE_MS = 5_000
 """For each step of finding a node: one that is there answers at once."""
@@ -40,15 +43,8 @@ async def http_endpoints(bootstrap: str) -> str:
     """As `http_endpoint`, for who works with nodes for long and goes to another when one is lost: those of all that
     answer, with commas between, and then URLs of others that may answer later."""
     parts = _parts(bootstrap)
-    asked = [begin(_endpoint_at(part)) for part in parts]
-    try:
-        if await first_of(asked) is None:
-            raise all_of(problems_of(asked))
-        await asyncio.wait(asked, timeout=HEAD_START_S)
-        answering = [task.result() for task in asked if task.done() and not isinstance(task.exception(), Unavailable)]
-    finally:
-        await end(asked)
-    return ",".join(dict.fromkeys([*answering, *filter(_is_url, parts)]))
+    answering = await _answered([begin(_endpoint_at(part)) for part in parts])
+    return ",".join(dict.fromkeys([*answering, *(part.rstrip("/") for part in parts if _is_url(part))]))
 
 
 def check_bootstrap(bootstrap: str) -> None:
@@ -59,22 +55,20 @@ def check_bootstrap(bootstrap: str) -> None:
 async def addresses_of(bootstrap: str) -> Sequence[Address]:
     """Brokers to ask first, some of which may be HTTP ports; URLs are asked where the Kafka port is."""
     parts = _parts(bootstrap)
-    told = await asyncio.gather(*map(kafka_address_at, filter(_is_url, parts)), return_exceptions=True)
-    problems = [result for result in told if isinstance(result, BaseException)]
-    for problem in problems:
-        if not isinstance(problem, Unavailable):
-            raise problem
     found = [address for part in parts if not _is_url(part) for address in parse_bootstrap(part)]
-    found += [result for result in told if isinstance(result, Address)]
-    if not found:
-        raise all_of([problem for problem in problems if isinstance(problem, Unavailable)])
+    if urls := [part for part in parts if _is_url(part)]:
+        try:
+            found += await _answered([begin(kafka_address_at(url)) for url in urls])
+        except Unavailable:
+            if not found:
+                raise
     return found
 
 
 async def kafka_address_at(url: str) -> Address:
     """The Kafka port of the node with this HTTP port where it is said to be, else on the host by which that was
     reached."""
-    (told,) = parse_bootstrap((await asyncio.to_thread(ask_node, url, _PATIENCE_MS)).kafka_address)
+    (told,) = parse_bootstrap((await ask_node(url, _PATIENCE_MS)).kafka_address)
     tried = dict.fromkeys((told, Address(urlsplit(url).hostname or "", told.port)))
     for address in tried:
         try:
@@ -100,12 +94,23 @@ def all_of(problems: Sequence[StreamHouseError]) -> StreamHouseError:
     return Unavailable("no node answers: " + "; ".join(each.message for each in problems), hint=problems[0].hint)
 
 
+async def _answered(asked: Sequence[asyncio.Task[Answer]]) -> list[Answer]:
+    """Of all that answer hardly later than the first one."""
+    try:
+        if await first_of(asked) is None:
+            raise all_of(problems_of(asked))
+        await asyncio.wait(asked, timeout=HEAD_START_S)
+        return [task.result() for task in asked if task.done() and not isinstance(task.exception(), Unavailable)]
+    finally:
+        await end(asked)
+
+
 async def _endpoint_at(part: str) -> str:
     return await (_from_url if _is_url(part) else _from_address)(part)
 
 
 async def _from_url(url: str) -> str:
-    await asyncio.to_thread(ask_node, url, _PATIENCE_MS)
+    await ask_node(url, _PATIENCE_MS)
     return url.rstrip("/")
 
 

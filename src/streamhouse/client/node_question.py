@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import ssl
-from contextlib import closing
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -16,35 +16,46 @@ from streamhouse.wire.http.rest.problems import CODES, Problem
 
 HOW = "give --bootstrap with a node's Kafka or HTTP address; `streamhouse serve` starts one"
 _PATH = "/api/v1/node"
+_HTTP = b"HTTP/1."
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})\b")
 _MOST_BYTES = 2**20
 _SHOWN_BYTES = 200
 
 
-def ask_node(url: str, timeout_ms: int) -> NodeAnswer:
-    """What the node at a valid URL says of itself; blocking. Unavailable if none does: others may."""
-    parts = urlsplit(url)
-    assert parts.hostname is not None
-    kind = HTTPSConnection if parts.scheme.lower() == "https" else HTTPConnection
-    with closing(kind(parts.hostname, parts.port, timeout=timeout_ms / 1000)) as connection:
-        _connect(connection, url)
-        try:
-            connection.request("GET", parts.path.rstrip("/") + _PATH)
-            response = connection.getresponse()
-            status, content = response.status, response.read(_MOST_BYTES)
-        except TimeoutError:
+async def ask_node(url: str, timeout_ms: int) -> NodeAnswer:
+    """What the node at a valid URL says of itself. Unavailable if none does: others may."""
+    reader, writer = await _connected(url, timeout_ms)
+    answer = bytearray()
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            writer.write(_request(url))
+            while chunk := await reader.read(_MOST_BYTES):
+                answer += chunk
+                if not answer.startswith(_HTTP[: len(answer)]) or len(answer) > _MOST_BYTES:
+                    break
+    except TimeoutError:
+        if not answer:
             raise silent_at(url, timeout_ms) from None
-        except (OSError, HTTPException):
-            raise Unavailable(f"what answers at {url} is no HTTP server", hint=HOW) from None
-    return _understood(url, status, content)
+    except OSError:
+        pass  # what was said before tells enough
+    finally:
+        writer.close()
+    return _understood(url, bytes(answer))
 
 
 def nothing_at(address: object, why: str) -> Unavailable:
     return Unavailable(f"nothing answers at {address}{f': {why}' if why else ''}", hint=HOW)
 
 
-def _connect(connection: HTTPConnection, url: str) -> None:
+async def _connected(url: str, timeout_ms: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    parts = urlsplit(url)
+    is_secure = parts.scheme == "https"
     try:
-        connection.connect()
+        async with asyncio.timeout(timeout_ms / 1000):
+            port = parts.port or (443 if is_secure else 80)
+            return await asyncio.open_connection(parts.hostname, port, ssl=is_secure or None)
+    except TimeoutError:
+        raise nothing_at(url, f"no connection within {timeout_ms} ms") from None
     except ssl.SSLCertVerificationError as problem:
         raise Unavailable(
             f"{url} shows a certificate that this machine does not trust: {problem.verify_message}", hint=HOW
@@ -55,16 +66,27 @@ def _connect(connection: HTTPConnection, url: str) -> None:
         raise nothing_at(url, getattr(problem, "strerror", None) or str(problem)) from None
 
 
-def _understood(url: str, status: int, content: bytes) -> NodeAnswer:
-    if status >= 300:
-        raise _refusal(url, status, content)
+def _request(url: str) -> bytes:
+    """Of HTTP 1.0, as then the end of the connection is the end of the answer."""
+    parts = urlsplit(url)
+    host = parts.netloc.encode("idna").decode()
+    return f"GET {quote(parts.path.rstrip('/'), safe='/%')}{_PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+
+
+def _understood(url: str, answer: bytes) -> NodeAnswer:
+    head, _, content = answer.partition(b"\r\n\r\n")
+    status = _STATUS.match(head)
+    if status is None:
+        raise Unavailable(f"what answers at {url} is no HTTP server", hint=HOW)
+    if status[1] != b"200":
+        raise _refusal(url, status[1].decode(), content)
     try:
         return msgspec.json.decode(content, type=NodeAnswer)
     except msgspec.DecodeError as problem:
         raise _no_node(url, str(problem)) from None
 
 
-def _refusal(url: str, status: int, content: bytes) -> StreamHouseError:
+def _refusal(url: str, status: str, content: bytes) -> StreamHouseError:
     """A node's own words as they are: it may be called by another name only, or be about to stop."""
     try:
         told = msgspec.json.decode(content, type=Problem)

@@ -307,7 +307,7 @@ def test_rebuild_binds_partitions_to_the_agent_of_the_directory_that_has_a_wal(
 
 
 def test_a_bucket_that_is_not_there_is_not_made(jobs: Jobs, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["maintain", "rebuild", "--data-dir", str(tmp_path / "nowhere")]) == 1
+    assert run(["maintain", "rebuild", "--data-dir", str(tmp_path / "nowhere")]) == 2
     assert "there is no object store" in capsys.readouterr().err
     assert not (tmp_path / "nowhere").exists()
 

@@ -129,7 +129,7 @@ def test_a_sound_job_does_start_spark(
 
 
 def test_the_lost_nodes_of_several_are_kept_for_when_they_are_back(node: Broker, nowhere: str) -> None:
-    given = f"{nowhere},http://{nowhere},{node.bootstrap},{node.endpoint}"
+    given = f"{nowhere},http://{nowhere},{node.bootstrap},{node.endpoint}/"
     assert asyncio.run(http_endpoints(given)) == f"{node.endpoint},http://{nowhere}"
 
 
