@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from streamhouse.broker.records import ReadRecords, RecordDoor
 from streamhouse.client.peer import FoundOffset
 from streamhouse.format.rows import Record
-from streamhouse.model.errors import OffsetOutOfRange, UnreadableRecords
+from streamhouse.model.errors import OffsetOutOfRange, Unavailable, UnreadableRecords
 from streamhouse.model.topic import Topic
 from streamhouse.server.http.rest import search
 from streamhouse.server.http.rest.filters import RecordFilter
@@ -217,6 +217,29 @@ def test_a_search_of_many_partitions_holds_no_more_than_of_a_few(
     assert len(first.records) == answer
     assert sum(len(scan.matches) for scan in scans) == answer
     assert log.most_held <= at_once * (10 + LongRecords.PAGE) + 2 * answer
+
+
+class OneAway(SparseLog):
+    """Partition 0 has no leader; of the others nothing comes."""
+
+    ended = 0
+
+    async def read(self, topic: Topic, partition: int, offset: int, *, max_records: int) -> ReadRecords:
+        if partition == 0:
+            raise Unavailable("no leader")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended += 1
+        raise AssertionError("nothing wakes it")
+
+
+async def test_where_one_partition_fails_the_search_of_the_others_ends() -> None:
+    log = OneAway([], start=0, end=9)
+    whole = Search(door=cast(RecordDoor, log), topic=TOPIC, parts=[], wanted=RecordFilter(), newest_first=False)
+    with pytest.raises(Unavailable):
+        await whole.run([whole.scan(partition, (0, 9), limits_of(1)) for partition in (1, 2, 0)])
+    assert log.ended == 2
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

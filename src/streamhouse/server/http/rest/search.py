@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from streamhouse.broker.records import LATEST, RecordDoor
 from streamhouse.model.errors import InvalidInput, NotFound
 from streamhouse.model.topic import Topic
+from streamhouse.runtime.tasks import begin
 from streamhouse.server.http.rest.filters import RecordFilter, filter_of
 from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
 from streamhouse.wire.http.rest.positions import Range, ranges_of
@@ -60,7 +61,13 @@ class Search:
             if ended is not None:
                 ended(scan)
 
-        await asyncio.gather(*map(run, scans))
+        running = [begin(run(scan)) for scan in scans]
+        try:
+            await asyncio.gather(*running)
+        finally:  # where one has failed, the others are of no use
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _parts(door: RecordDoor, topic: Topic, query: SearchQuery) -> list[dict[int, Range]]:
