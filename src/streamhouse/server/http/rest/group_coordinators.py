@@ -13,14 +13,14 @@ from streamhouse.client.cluster import Cluster
 from streamhouse.client.groups_admin import CLASSIC, GroupDescription, GroupPartition, GroupsAdmin, GroupSummary
 from streamhouse.cluster.state import ClusterState
 from streamhouse.core.placement.shards import shard_of
-from streamhouse.model.errors import StreamHouseError, Unavailable
+from streamhouse.model.errors import MetadataUnavailable, StreamHouseError, Unavailable
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 
 UNKNOWN = "unknown"
 """The state of a group whose coordinator does not tell of it."""
-_PATIENCE_S = 10.0
-_PATIENCE_WITHOUT_S = 3.0
+_PATIENCE_S = 15.0
+_PATIENCE_WITHOUT_S = 5.0
 """While no agent is known to coordinate the group: it may be handed over at this moment."""
 _GLANCE_S = 1.0
 """At an agent that does not answer what it does: perhaps it answers this."""
@@ -43,7 +43,10 @@ class GroupCoordinators:
 
     async def all(self) -> list[CoordinatedGroup]:
         """By group id. Those that are stored are there whoever is away; that of an agent that is away is UNKNOWN."""
-        seen = await self._watch.seen()
+        seen = await self.seen()
+        if seen is None:
+            listed = await self.groups.list_groups()
+            return [CoordinatedGroup(each.group_id, each.state, each.kind, None) for each in listed]
         await self._stored.look()
         coordinators = _coordinators(seen.state)
         stored = () if self._stored.answer is None else self._stored.answer.value
@@ -53,9 +56,8 @@ class GroupCoordinators:
             for group_id, kind in kinds.items()
         }
         asked = sorted(set(coordinators.values()))
-        for agent_id, told in zip(
-            asked, await asyncio.gather(*(self._told(each, seen) for each in asked)), strict=True
-        ):
+        answers = await asyncio.gather(*(self._told(agent_id, seen) for agent_id in asked))
+        for agent_id, told in zip(asked, answers, strict=True):
             for group in told:
                 found[group.group_id] = CoordinatedGroup(group.group_id, group.state, group.kind, agent_id)
         return [found[group_id] for group_id in sorted(found)]
@@ -72,16 +74,25 @@ class GroupCoordinators:
     async def asked(self, group_id: str) -> AsyncIterator[None]:
         """In the block the group's coordinator is asked for something. If it does not answer, that is said in seconds,
         and who it is."""
-        seen = await self._watch.seen()
-        agent_id = _coordinators(seen.state).get(shard_of(group_id))
-        patience_s = _PATIENCE_WITHOUT_S if agent_id is None else _patience_s(agent_id, seen)
+        seen = await self.seen()
+        agent_id = None if seen is None else _coordinators(seen.state).get(shard_of(group_id))
+        patience_s = _PATIENCE_WITHOUT_S
+        silence = None
+        if seen is not None and agent_id is not None:
+            patience_s, silence = _patience_s(agent_id, seen), seen.unanswered(agent_id)
         try:
             async with asyncio.timeout(patience_s):
                 yield
         except (Unavailable, TimeoutError) as problem:
-            silence = None if agent_id is None else seen.unanswered(agent_id)
             why = problem.message if isinstance(problem, Unavailable) else f"no answer within {patience_s:.0f} s"
             raise _away(group_id, agent_id, why if silence is None else silence.why) from None
+
+    async def seen(self) -> Seen | None:
+        """None while the metadata store has told this node of nothing yet."""
+        try:
+            return await self._watch.seen()
+        except MetadataUnavailable:
+            return None
 
     async def _told(self, agent_id: str, seen: Seen) -> Sequence[GroupSummary]:
         addresses = {each.info.agent_id: each.info.kafka_address for each in seen.state.agents}

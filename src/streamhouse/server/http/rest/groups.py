@@ -12,7 +12,7 @@ from streamhouse.client.groups_admin import GroupDescription, GroupPartition
 from streamhouse.cluster.state import leader_of, waits_for
 from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
 from streamhouse.model.errors import InvalidInput, InvalidName, NotFound, NotLeader, Unavailable
-from streamhouse.model.names import check_group_id
+from streamhouse.model.names import TopicPartition, check_group_id
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.group_coordinators import GroupCoordinators
 from streamhouse.server.http.rest.known_ends import KnownEnds
@@ -123,6 +123,7 @@ class _GroupRoutes:
         known: KnownEnds,
     ) -> None:
         self._records = context.records
+        self._metadata = context.metadata
         self._coordinators = coordinators
         self._groups = coordinators.groups
         self._admin = Admin(cluster, timeout_ms=_ASK_LEADERS_MS)
@@ -155,13 +156,12 @@ class _GroupRoutes:
     async def _ends_of(self, name: str, numbers: Sequence[int]) -> Mapping[int, int]:
         """Also of leaders that are away, as far as they were known."""
         topic = await self._records.topic(name)
-        state = (await self._watch.seen_now()).state
-        wanted = set(numbers)
-        placements = [
-            each
-            for each in state.placements
-            if each.partition.topic_id == topic.topic_id and each.partition.partition in wanted
-        ]
+        wanted = {TopicPartition(topic.topic_id, number) for number in numbers}
+        seen = await self._coordinators.seen()
+        placements = [each for each in ([] if seen is None else seen.state.placements) if each.partition in wanted]
+        if len(placements) < len(wanted) or any(leader_of(each) is None for each in placements):
+            # Perhaps made, or led, a moment ago.
+            placements = [each for each in await self._metadata.list_placements() if each.partition in wanted]
         ends = await self._ends.of(topic, placements)
         return {each.partition.partition: end for each, end in zip(placements, ends, strict=True)}
 
