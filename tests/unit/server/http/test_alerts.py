@@ -161,6 +161,16 @@ def test_shards_without_coordinator_are_counted() -> None:
     (alert,) = alerts_of(replace(CLUSTER, shards=CLUSTER.shards[2:]), WELL)
     assert (alert.severity, alert.code) == ("critical", "groups_without_coordinator")
     assert alert.text.startswith(f"2 of {SHARD_COUNT} ")
+    assert alert.agents == [], "nobody has ever coordinated them"
+
+
+def test_shards_without_coordinator_lead_to_the_agents_that_had_them_last() -> None:
+    lost = [
+        ShardPlacement(shard=shard, agent_id=agent_id, epoch=1, lease_left_ms=0)
+        for shard, agent_id in enumerate(["b", "forgotten", "b"])
+    ]
+    (alert,) = alerts_of(replace(CLUSTER, shards=[*lost, *CLUSTER.shards[3:]]))
+    assert (alert.code, alert.agents) == ("groups_without_coordinator", ["b"])
 
 
 def test_the_worst_comes_first() -> None:
@@ -285,6 +295,7 @@ def test_of_a_cluster_whose_metadata_store_is_silent_only_that_is_told_and_what_
         ("warning", "produce_slow"),
     ]
     assert "does not answer this node for 12 s: no answer within 2000 ms" in alerts[0].text
+    assert alerts[0].agents == ["a"], "the one that says so"
 
 
 def test_slow_produces_of_any_node_are_told_of() -> None:

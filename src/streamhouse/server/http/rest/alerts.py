@@ -26,16 +26,16 @@ _STUCK_UPLOAD_MS = 20_000
 def alerts_of(
     seen: Seen, nodes: Mapping[str, NodeWork], now_ms: int, *, usual_waits_ms: Mapping[str, float]
 ) -> list[Alert]:
-    """The worst first. `nodes` is what the one that is asked does, and each that answered it; `usual_waits_ms` how long
-    the slowest hundredth of produces took in the last hour, where it takes far longer now. Of the cluster nothing is
-    told while the metadata store is silent, but that it is: what it said last is no news."""
-    found = [*_of_silence(seen, now_ms), *_of_nodes(nodes), *_of_waits(nodes, usual_waits_ms)]
+    """The worst first. `nodes` is what the one that is asked does, first, and each that answered it; `usual_waits_ms`
+    how long the slowest hundredth of produces took in the last hour, where it takes far longer now. Of the cluster
+    nothing is told while the metadata store is silent, but that it is: what it said last is no news."""
+    found = [*_of_silence(seen, next(iter(nodes), ""), now_ms), *_of_nodes(nodes), *_of_waits(nodes, usual_waits_ms)]
     if seen.metadata_silence is None:
         found += _of_cluster(seen.state, now_ms)
     return sorted(found, key=lambda alert: alert.severity != "critical")
 
 
-def _of_silence(seen: Seen, now_ms: int) -> Iterator[Alert]:
+def _of_silence(seen: Seen, own: str, now_ms: int) -> Iterator[Alert]:
     states = seen.state.states()
     if (silence := seen.metadata_silence) is not None:
         yield Alert(
@@ -45,6 +45,7 @@ def _of_silence(seen: Seen, now_ms: int) -> Iterator[Alert]:
             "said of agents, leases, topics and groups is as it was before.",
             what_to_do="Look whether PostgreSQL runs and this node reaches it. While it is away leases run out, and "
             "then nothing can be written.",
+            agents=[own] if own in states else [],
         )
     else:
         yield from _of_silent_agents(seen, states)
@@ -179,12 +180,15 @@ def _of_partitions(cluster: ClusterState) -> Iterator[Alert]:
 def _of_shards(cluster: ClusterState) -> Iterator[Alert]:
     missing = SHARD_COUNT - sum(shard.lease_left_ms > 0 for shard in cluster.shards)
     if missing:
+        last = dict.fromkeys(shard.agent_id for shard in cluster.shards if shard.lease_left_ms <= 0)
+        known = {agent.info.agent_id for agent in cluster.agents}
         yield Alert(
             severity="critical",
             code="groups_without_coordinator",
             text=f"{missing} of {SHARD_COUNT} shards of consumer groups have no coordinator: their groups stand still.",
             what_to_do="If this stays for longer than a lease lasts, look whether agents are alive and reach the "
             "metadata store.",
+            agents=[agent_id for agent_id in last if agent_id in known][:MAX_LINKS],
         )
 
 
