@@ -10,7 +10,7 @@ import click
 from streamhouse.cli.completing import complete_topics
 from streamhouse.cli.console import announce, print_line, print_note
 from streamhouse.cli.options import as_addresses, run_async
-from streamhouse.model.errors import NotFound, StreamHouseError
+from streamhouse.model.errors import NotFound, StreamHouseError, Unavailable
 
 DEFAULT_PORT = 9092
 """That of Flume's document. The Flume port of `streamhouse serve`, which has a Kafka port there, is 9094."""
@@ -111,6 +111,8 @@ async def _is_there(broker: str, topic: str) -> bool:
             await consumer.fetch(1)
         except NotFound:
             return False
+        except Unavailable:
+            raise  # of a write it could not be said whether it was carried out
         except StreamHouseError:
             return True  # whatever is the matter, the write will say it
     return True

@@ -285,6 +285,15 @@ def test_a_cluster_in_a_database_is_left_to_who_named_it(shell: ClusterShell) ->
     assert [agent["agent_id"] for agent in shell.json("agent", "list")] == ["a1"]
 
 
+def test_a_message_for_a_port_that_is_no_flume_port_is_said_to_be_refused_and_not_to_be_lost(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = broker.endpoint.removeprefix("http://")
+    refused = Said(capsys, "flume", "produce", "--broker", address, "--topic", "orders", "--message", "hello")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(f"error: what answers at {address} is no Flume broker: it is an HTTP server")
+
+
 def test_of_several_addresses_the_one_that_answers_is_asked(
     broker: Broker, capsys: pytest.CaptureFixture[str], nowhere: str
 ) -> None:
