@@ -187,9 +187,10 @@ def test_the_node_of_the_command_itself_is_asked(alone: Bash, broker: Broker, op
 
 def test_a_name_with_a_colon_is_completed_where_bash_thinks_that_a_word_begins(bash: Bash) -> None:
     for typed in ("bil", "billing", "billing:", "billing:e", "'billing:e"):
-        eventually(lambda typed=typed: bash.completed(f"streamhouse group describe {typed}"), "the group")
-        (found,) = bash.completed(f"streamhouse group describe {typed}")
-        assert found.replace("'", "") == "billing:eu", typed
+        line = f"streamhouse group describe {typed}"
+        eventually(
+            lambda line=line: bash.completed(line)[0].replace("'", "") == "billing:eu", f"what is behind {typed}"
+        )
 
 
 def test_a_node_that_is_silent_or_not_there_completes_nothing_and_holds_nobody_up(alone: Bash) -> None:
