@@ -26,6 +26,8 @@ class FirstMatches:
 
     def add(self, scan: PartitionScan) -> None:
         """One that has ended."""
+        if not scan.matches:
+            return
         before = {partition for partition, _ in self.records}
         found = [(scan.partition, record) for record in scan.matches]
         self._scans[scan.partition] = scan
