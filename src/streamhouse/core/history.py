@@ -34,12 +34,14 @@ class History:
         return self._count
 
     def add(self, at_ms: int, values: Mapping[str, float | None]) -> None:
-        """What is not said is not known. When the clock was set back, it begins anew."""
+        """What is not said is not known. When the clock was set back, what was measured at times that it has yet to
+        reach is left out."""
+        while self._count and self._times[self._next - 1] >= at_ms:
+            self._next = (self._next - 1) % self._capacity
+            self._count -= 1
         if self._count:
             last_ms = self._times[self._next - 1]
-            if at_ms <= last_ms:
-                self._count = 0
-            elif at_ms - last_ms > self._longest_pause_ms:
+            if at_ms - last_ms > self._longest_pause_ms:
                 self._put(last_ms + 1, {})
         self._put(at_ms, values)
 

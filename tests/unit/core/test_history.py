@@ -29,12 +29,18 @@ def test_a_pause_is_a_gap() -> None:
     assert history.samples() == ([10, 40, 41, 100], {"in": [1.0, 2.0, None, 3.0]})
 
 
-def test_it_begins_anew_when_the_clock_is_set_back() -> None:
-    history = History(["in"], 10, longest_pause_ms=30)
-    history.add(1_000, {"in": 1})
-    history.add(500, {"in": 2})
+def test_a_clock_that_is_set_back_leaves_out_what_is_yet_to_come_by_it_and_no_more() -> None:
+    history = History(["in"], 4, longest_pause_ms=30)
+    for number in range(1, 7):
+        history.add(number * 10, {"in": number})
+    history.add(45, {"in": 7})
+    assert history.samples() == ([30, 40, 45], {"in": [3.0, 4.0, 7.0]})
+    history.add(55, {"in": 8})
+    history.add(65, {"in": 9})
+    assert history.samples() == ([40, 45, 55, 65], {"in": [4.0, 7.0, 8.0, 9.0]})
 
-    assert history.samples() == ([500], {"in": [2.0]})
+    history.add(5, {"in": 10})
+    assert history.samples() == ([5], {"in": [10.0]})
 
 
 @pytest.mark.parametrize(
