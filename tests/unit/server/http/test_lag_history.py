@@ -57,3 +57,15 @@ def test_it_keeps_so_many_and_no_older(history: LagHistory, monkeypatch: pytest.
     assert [each.partition for each in found.partitions] == [99, 98, 97]
     history.add(10 * PERIOD_MS, {})
     assert history.of_group("wide", 100).times_ms == []
+
+
+def test_what_nobody_can_say_is_a_gap_and_what_is_too_old_is_not_told(history: LagHistory) -> None:
+    history.add(PERIOD_MS, {("billing", partition(ORDERS, 0)): 10})
+    history.add_unknown(2 * PERIOD_MS)
+    history.add(3 * PERIOD_MS, {("billing", partition(ORDERS, 0)): 12})
+    assert history.of_group("billing", 2).total == [10, None, 12]
+    later = history.of_group("billing", 2, since_ms=2 * PERIOD_MS)
+    assert (later.times_ms, later.total) == ([2 * PERIOD_MS, 3 * PERIOD_MS], [None, 12])
+    of_topic = history.of_topic("billing", ORDERS, 3 * PERIOD_MS)
+    assert of_topic is not None
+    assert of_topic.series["lag"] == [12]

@@ -19,14 +19,18 @@ from streamhouse.server.http.rest import alerts, consumers, sampler
 from streamhouse.testing import Broker
 
 
+def measure_all_the_time(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(sampler, "PERIOD_MS", 100)
+    patched.setattr(sampler, "_LAG_PERIOD_MS", 100)
+    patched.setattr(sampler, "_LOOK_AGE_MS", 50)
+    patched.setattr(sampler, "_POSITIONS_AGE_MS", 50)
+
+
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """One that measures all the time."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sampler, "PERIOD_MS", 100)
-        patched.setattr(sampler, "_LAG_PERIOD_MS", 100)
-        patched.setattr(sampler, "_LOOK_AGE_MS", 50)
-        patched.setattr(sampler, "_POSITIONS_AGE_MS", 50)
+        measure_all_the_time(patched)
         with Broker(http=True, group_initial_rebalance_delay=0, segment_age="100ms") as broker:
             yield broker
 
@@ -176,6 +180,45 @@ def test_groups_of_a_topic_with_very_many_partitions_come_in_smaller_pages_and_a
         [("wide-4", 10)],
     ]
     rest.refused(400, "invalid-input", "GET", "topics/wide/consumers?after=%00")
+
+
+def test_where_there_are_too_many_positions_nothing_is_said_of_lag_and_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure_all_the_time(monkeypatch)
+    with Broker(http=True, default_partitions=1) as broker:
+        rest = RestCaller(broker.endpoint)
+        broker.create_topic("orders", 1)
+        store(rest, "orders", 10)
+        rest.post("groups/readers/reset", {"to": "earliest", "topics": ["orders"]})
+        eventually(lambda: of_topic(rest, "orders")["read_per_s"] == 0, "how fast it is read")
+        eventually(lambda: 10 in consumer(rest, "orders", "readers")["lag_history"], "the lag in its history")
+
+        monkeypatch.setattr(sampler, "_MOST_POSITIONS", 0)
+        eventually(lambda: of_topic(rest, "orders")["read_per_s"] is None, "that nobody knows")
+        found = eventually(
+            lambda: (found := consumer(rest, "orders", "readers"))["lag_history"][-1] is None and found, "no more lag"
+        )
+        assert 10 in found["lag_history"]
+
+
+def test_what_was_measured_before_a_pause_is_neither_the_last_hour_nor_a_trend(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure_all_the_time(monkeypatch)
+    with Broker(http=True, default_partitions=1) as broker:
+        rest = RestCaller(broker.endpoint)
+        broker.create_topic("orders", 1)
+        rest.post("groups/readers/reset", {"to": "earliest", "topics": ["orders"]})
+        eventually(lambda: consumer(rest, "orders", "readers")["trend"] == "steady", "a trend")
+
+        # From now on lag is not measured, and the rest goes on.
+        monkeypatch.setattr(sampler, "_LAG_PERIOD_MS", 24 * 3_600_000)
+        before = consumer(rest, "orders", "readers")["lag_times_ms"]
+        broker.faults.jump_clock(600_000)
+        found = consumer(rest, "orders", "readers")
+        assert found["trend"] is None
+        assert found["lag_times_ms"][: len(before)] == before
+        last_ms = rest.get("metrics/history")["times_ms"][-1]
+        broker.faults.jump_clock(3 * 3_600_000)
+        assert all(at_ms > last_ms for at_ms in rest.get("metrics/history")["times_ms"])
+        assert consumer(rest, "orders", "readers")["lag_times_ms"] == []
 
 
 def test_of_very_many_partitions_each_group_has_some_looked_at() -> None:

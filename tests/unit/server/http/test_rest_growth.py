@@ -45,6 +45,21 @@ def test_what_begins_again_counts_from_there() -> None:
     assert growth.read_per_s(TOPIC) == 0
 
 
+def test_how_fast_is_read_is_not_known_where_positions_were_not() -> None:
+    growth = TopicGrowth()
+    for second in range(0, 31, 5):
+        look(growth, second, {FIRST: 1_000}, read=None)
+    assert growth.read_per_s(TOPIC) is None
+    look(growth, 35, {FIRST: 1_000}, read=10)
+    assert growth.read_per_s(TOPIC) is None, "at the beginning nobody knew"
+    for second in range(40, 71, 5):
+        look(growth, second, {FIRST: 1_000}, read=second - 25)
+    assert growth.read_per_s(TOPIC) == 1
+    look(growth, 75, {FIRST: 1_000}, read=None)
+    assert growth.read_per_s(TOPIC) is None
+    assert growth.written_per_s(TOPIC) == 0
+
+
 def test_a_topic_that_is_gone_is_forgotten() -> None:
     growth = TopicGrowth()
     look(growth, 0, {FIRST: 0})

@@ -26,7 +26,7 @@ from streamhouse.server.http.rest.next_record_times import MOST_READS, NextRecor
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
-from streamhouse.server.http.rest.sampler import Look, Sampler
+from streamhouse.server.http.rest.sampler import KEPT_MS, Look, Sampler
 from streamhouse.server.http.rest.topic_positions import TopicPositions
 from streamhouse.wire.http.rest import activity as api
 
@@ -38,8 +38,7 @@ _MOST_ACTIVE = 50
 _AT_ONCE = 8
 _PATIENCE_MS = 2_000
 """With coordinators of groups."""
-_TREND_SAMPLES = 11
-"""Of the last five minutes."""
+_TREND_MS = 300_000
 _EXAMPLE = api.ConsumersAnswer(
     topic="orders",
     groups=[
@@ -198,15 +197,16 @@ class _Consumers:
         return dict(zip(names, await asyncio.gather(*map(describe, names)), strict=True))
 
     def _consumer(self, topic: Topic, reader: _Reader, log: _Log, times: Mapping[Place, int]) -> api.TopicConsumer:
-        partitions = list(_progress(reader, log, times, self._clock.now_ms()))
+        now_ms = self._clock.now_ms()
+        partitions = list(_progress(reader, log, times, now_ms))
         known_ms = [each.lag_ms for each in partitions if each.lag_ms is not None]
-        lags = self._sampler.lags.of_topic(reader.name, topic.topic_id) or Samples([], {"lag": []})
+        lags = self._sampler.lags.of_topic(reader.name, topic.topic_id, now_ms - KEPT_MS) or Samples([], {"lag": []})
         return api.TopicConsumer(
             group_id=reader.name,
             state=reader.state,
             lag=sum(each.lag or 0 for each in partitions),
             lag_ms=max(known_ms, default=None),
-            trend=trend(lags.series["lag"][-_TREND_SAMPLES:]),
+            trend=trend(_lately(lags, now_ms - _TREND_MS)),
             lag_times_ms=lags.times_ms,
             lag_history=lags.series["lag"],
             partitions=partitions,
@@ -242,6 +242,10 @@ def _reader(
     known = group or before
     members = {} if known is None else _assigned(known, topic)
     return _Reader(name, UNKNOWN if group is None else group.state, members, committed)
+
+
+def _lately(lags: Samples, since_ms: int) -> list[float | None]:
+    return [lag for at_ms, lag in zip(lags.times_ms, lags.series["lag"], strict=True) if at_ms >= since_ms]
 
 
 def _progress(reader: _Reader, log: _Log, times: Mapping[Place, int], now_ms: int) -> Iterator[api.ConsumedPartition]:

@@ -6,7 +6,7 @@ from streamhouse.model.errors import InvalidName
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.groups import group_of
 from streamhouse.server.http.rest.registry import API, Call, Rest
-from streamhouse.server.http.rest.sampler import Sampler
+from streamhouse.server.http.rest.sampler import KEPT_MS, Sampler
 from streamhouse.wire.http.rest import activity as api
 
 _MOST_PARTITIONS = 100
@@ -24,7 +24,7 @@ def add_group_history(rest: Rest, context: DoorContext, sampler: Sampler) -> Non
 
     async def history(call: Call) -> api.GroupHistoryAnswer:
         group_id = group_of(call)
-        lags = sampler.lags.of_group(group_id, _MOST_PARTITIONS)
+        lags = sampler.lags.of_group(group_id, _MOST_PARTITIONS, clock.now_ms() - KEPT_MS)
         return api.GroupHistoryAnswer(
             group_id=group_id,
             at_ms=clock.now_ms(),

@@ -16,9 +16,11 @@ _LEAST_MS = 1_000
 
 
 class _Look(NamedTuple):
+    """What had grown by then. `read` is None where nobody could say how far groups were."""
+
     at_ms: int
     written: Mapping[UUID, int]
-    read: Mapping[UUID, int]
+    read: Mapping[UUID, int] | None
 
 
 class TopicGrowth:
@@ -54,13 +56,22 @@ class TopicGrowth:
         while len(self._looks) > 1 and monotonic_ms - self._looks[1].at_ms >= _WINDOW_MS:
             self._looks.popleft()
         if not self._looks or monotonic_ms - self._looks[-1].at_ms >= _LEAST_MS:
-            self._looks.append(_Look(monotonic_ms, dict(self._written), dict(self._read)))
+            read = None if positions is None else dict(self._read)
+            self._looks.append(_Look(monotonic_ms, dict(self._written), read))
 
     def written_per_s(self, topic_id: UUID) -> float | None:
-        return None if (pair := self._pair()) is None else _rate(pair, [look.written for look in pair], topic_id)
+        if (pair := self._pair()) is None:
+            return None
+        before, now = pair
+        return _rate(now.at_ms - before.at_ms, before.written, now.written, topic_id)
 
     def read_per_s(self, topic_id: UUID) -> float | None:
-        return None if (pair := self._pair()) is None else _rate(pair, [look.read for look in pair], topic_id)
+        if (pair := self._pair()) is None:
+            return None
+        before, now = pair
+        if before.read is None or now.read is None:
+            return None
+        return _rate(now.at_ms - before.at_ms, before.read, now.read, topic_id)
 
     def _pair(self) -> tuple[_Look, _Look] | None:
         return (self._looks[0], self._looks[-1]) if len(self._looks) > 1 else None
@@ -80,6 +91,6 @@ class TopicGrowth:
                 del counted[topic_id]
 
 
-def _rate(pair: tuple[_Look, _Look], counts: list[Mapping[UUID, int]], topic_id: UUID) -> float:
-    grown = counts[1].get(topic_id, 0) - counts[0].get(topic_id, 0)
-    return max(0, grown) * 1000 / (pair[1].at_ms - pair[0].at_ms)
+def _rate(elapsed_ms: int, before: Mapping[UUID, int], now: Mapping[UUID, int], topic_id: UUID) -> float:
+    grown = now.get(topic_id, 0) - before.get(topic_id, 0)
+    return max(0, grown) * 1000 / elapsed_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -44,15 +45,20 @@ class LagHistory:
         self._note(self._topics, at_ms, topics)
         self._note(self._partitions, at_ms, lags)
 
-    def of_topic(self, group_id: str, topic_id: UUID) -> Samples | None:
-        kept = self._topics.get((group_id, topic_id))
-        return None if kept is None else kept.samples()
+    def add_unknown(self, at_ms: int) -> None:
+        """Nobody can say how far behind any of them is."""
+        for history in chain(self._topics.values(), self._partitions.values()):
+            history.add(at_ms, {})
 
-    def of_group(self, group_id: str, most: int) -> GroupLags:
+    def of_topic(self, group_id: str, topic_id: UUID, since_ms: int = 0) -> Samples | None:
+        kept = self._topics.get((group_id, topic_id))
+        return None if kept is None else kept.samples(since_ms)
+
+    def of_group(self, group_id: str, most: int, since_ms: int = 0) -> GroupLags:
         """Of so many partitions."""
-        topics = [_by_time(kept) for (group, _), kept in self._topics.items() if group == group_id]
+        topics = [_by_time(kept, since_ms) for (group, _), kept in self._topics.items() if group == group_id]
         times_ms = sorted({at_ms for topic in topics for at_ms in topic})
-        partitions = {key[1]: _by_time(kept) for key, kept in self._partitions.items() if key[0] == group_id}
+        partitions = {key[1]: _by_time(kept, since_ms) for key, kept in self._partitions.items() if key[0] == group_id}
         behind = sorted(partitions, key=lambda partition: -(_last(partitions[partition]) or 0))
         return GroupLags(
             times_ms=times_ms,
@@ -70,8 +76,8 @@ class LagHistory:
             history.add(at_ms, {_SERIES: lags[key]})
 
 
-def _by_time(kept: History) -> dict[int, float | None]:
-    samples = kept.samples()
+def _by_time(kept: History, since_ms: int) -> dict[int, float | None]:
+    samples = kept.samples(since_ms)
     return dict(zip(samples.times_ms, samples.series[_SERIES], strict=True))
 
 

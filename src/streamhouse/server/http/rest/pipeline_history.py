@@ -44,11 +44,9 @@ class PipelineSampler:
 
     def histories(self) -> list[api.PipelineHistory]:
         """By name."""
-        return [
-            api.PipelineHistory(name=name, times_ms=samples.times_ms, **samples.series)
-            for name in sorted(self._kept)
-            if (samples := self._kept[name].samples())
-        ]
+        since_ms = self._clock.now_ms() - KEPT_MS
+        found = [(name, self._kept[name].samples(since_ms)) for name in sorted(self._kept)]
+        return [api.PipelineHistory(name=name, times_ms=each.times_ms, **each.series) for name, each in found]
 
     async def _run(self) -> None:
         while True:

@@ -78,7 +78,7 @@ class Sampler:
         await self._watch.close()
 
     def samples(self, since_ms: int = 0) -> Samples:
-        return self._history.samples(since_ms)
+        return self._history.samples(max(since_ms, self._clock.now_ms() - KEPT_MS))
 
     def usual_waits_ms(self, work: Mapping[str, NodeWork]) -> dict[str, float]:
         """By agent, of those at which producers have waited far longer for a while than in the hour before, and still
@@ -135,7 +135,9 @@ class Sampler:
         self._note_waits(look, now_ms)
         if self._lags_at_ms is None or now_ms - self._lags_at_ms >= _LAG_PERIOD_MS:
             self._lags_at_ms = now_ms
-            if lags is not None:
+            if lags is None:
+                self.lags.add_unknown(look.at_ms)
+            else:
                 self.lags.add(look.at_ms, lags)
 
     def _note_waits(self, look: Look, now_ms: int) -> None:

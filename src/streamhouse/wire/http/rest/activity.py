@@ -71,7 +71,7 @@ class ConsumedPartition(Struct, frozen=True, kw_only=True):
 
 class TopicConsumer(Struct, frozen=True, kw_only=True):
     """`lag_ms` is that of the partition that is furthest behind. `lag_times_ms` and `lag_history` are up to an hour of
-    what this node saw; `trend` is of the last five minutes of it."""
+    what this node saw, null where nothing was known; `trend` is of the last five minutes of it."""
 
     group_id: str
     state: str
