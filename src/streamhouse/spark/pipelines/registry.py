@@ -115,13 +115,10 @@ class Registry:
         record = self.find(name)
         if record.state not in (RUNNING, SILENT):
             return False
+        if self._is_running(name) is None:
+            raise InvalidInput(f"pipeline {name!r} is another user's", hint="stop it as the user who runs it")
         # The lock is held, so the process that wrote this number lives.
-        try:
-            os.kill(record.pid, signal.SIGTERM)
-        except PermissionError as problem:
-            raise InvalidInput(
-                f"process {record.pid}, that of pipeline {name!r}, is another user's", hint="stop it as that user"
-            ) from problem
+        os.kill(record.pid, signal.SIGTERM)
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + timeout_ms
         while self._is_running(name):
@@ -143,22 +140,22 @@ class Registry:
             return record
         if record.state != RUNNING:
             return msgspec.structs.replace(record, state=UNKNOWN)
-        if not is_running:
+        if is_running is False:
             return msgspec.structs.replace(record, state=DIED)
         patience_ms = SILENT_AFTER_MS if record.queries else _STARTING_MS
         if SystemClock().now_ms() - record.updated_at_ms > patience_ms:
             return msgspec.structs.replace(record, state=SILENT)
         return record
 
-    def _is_running(self, name: str) -> bool:
-        """Where the lock cannot be looked at, as that of another user, nothing says that the run has ended: then what
-        it writes tells whether it is silent."""
+    def _is_running(self, name: str) -> bool | None:
+        """None where the lock cannot be looked at, as that of another user: nothing says that the run has ended then,
+        and what it writes tells whether it is silent."""
         try:
             lock = os.open(self._lock_path(name), os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         except OSError:
-            return True
+            return None
         try:
             return not _try_lock(lock, fcntl.LOCK_SH)
         finally:

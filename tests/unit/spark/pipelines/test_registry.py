@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from node.wait import eventually
-from streamhouse.model.errors import AlreadyExists, NotFound
+from streamhouse.model.errors import AlreadyExists, InvalidInput, NotFound
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.spark.pipelines.registry import (
     DIED,
@@ -157,6 +157,8 @@ def test_a_run_whose_lock_cannot_be_looked_at_goes_by_what_it_writes(tmp_path: P
         registration.write(record(has_begun=True))
         (tmp_path / "revenue.lock").unlink()
         (tmp_path / "revenue.lock").mkdir()
+        with pytest.raises(InvalidInput, match="another user's"):
+            registry.stop("revenue", timeout_ms=0)
         assert registry.find("revenue").state == RUNNING
         registration.write(record(age_ms=SILENT_AFTER_MS + 1, has_begun=True))
         assert registry.find("revenue").state == SILENT

@@ -101,7 +101,7 @@ class _Log(NamedTuple):
 
     def behind(self, committed: Mapping[int, int]) -> list[Place]:
         """Where there is something to read, the most first."""
-        places = [(self.next_place(number, offset)) for number, offset in committed.items()]
+        places = [self.next_place(number, offset) for number, offset in committed.items()]
         return sorted((place for place in places if self.lag(place)), key=lambda place: -(self.lag(place) or 0))
 
 

@@ -44,7 +44,8 @@ class TopicPositions:
         watched = self._watched(_Page(topic_id, after_group, group_limit))
         await watched.look()
         if watched.answer is None:
-            raise MetadataUnavailable("the metadata store does not answer", hint="try again when it is back")
+            why = "" if watched.silence is None else f": {watched.silence.why}"
+            raise MetadataUnavailable(f"the metadata store does not answer{why}", hint="try again when it is back")
         return Positions(watched.answer.value, watched.silence)
 
     async def _ask(self, page: _Page) -> list[GroupPosition]:
