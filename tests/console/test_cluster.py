@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from console_parts.shop import ORDERS, Shop
 from console_parts.viewer import Viewer, viewing
-from node.cluster import Cluster
+from node.cluster import TIMINGS, Cluster
 from rest_parts.caller import RestCaller
 from services.postgres import PostgresServer
 from services.seaweed import SeaweedServer
@@ -22,8 +22,24 @@ from services.seaweed import SeaweedServer
 PARTITIONS = 12
 
 
+PATIENT = ("--lease-ttl", "10m", "--lease-renewal", "1s", "--heartbeat", "1s", "--liveness", "10m", "--rebalance", "1s")
+"""Nobody is taken for dead while a test goes on."""
+
+
 @pytest.fixture
 def cluster(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterator[Cluster]:
+    with running(postgres_server, s3_server, TIMINGS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def patient(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterator[Cluster]:
+    with running(postgres_server, s3_server, PATIENT) as cluster:
+        yield cluster
+
+
+@contextmanager
+def running(postgres_server: PostgresServer, s3_server: SeaweedServer, timings: tuple[str, ...]) -> Iterator[Cluster]:
     """Three agents that keep nothing on a disk of their own, and lead the partitions of one topic."""
     with ExitStack() as ending:
         directory = ending.enter_context(tempfile.TemporaryDirectory(prefix="console-cluster-"))
@@ -31,7 +47,7 @@ def cluster(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterat
         ending.callback(postgres_server.drop_database, dsn)
         bucket = s3_server.create_bucket()
         ending.callback(s3_server.delete_bucket, bucket)
-        cluster = ending.enter_context(Cluster(3, Path(directory), dsn, bucket, durability="object"))
+        cluster = ending.enter_context(Cluster(3, Path(directory), dsn, bucket, durability="object", timings=timings))
         RestCaller(cluster.agents["a1"].http).post(
             "topics", {"name": ORDERS, "partition_count": PARTITIONS}, status=201
         )
@@ -131,3 +147,30 @@ def test_an_agent_that_fails_is_seen_to_fail_and_its_partitions_to_move(browser:
         assert any("was started again" in text for text in of_the_agent), texts
         assert "a2: live → " in of_the_agent[-1], "the oldest comes last"
         expect(viewer.page.get_by_role("img", name=re.compile("3 of 3 agents live"))).to_be_visible()
+
+
+def test_an_order_to_drain_is_kept_for_an_agent_that_does_not_answer(browser: Browser, patient: Cluster) -> None:
+    mute = patient.agents["a2"]
+    led = len(patient.led_by(mute, ORDERS))
+    assert led > 1, "the ring gave it too little to lead"
+    with viewing(browser, patient.agents["a1"].http) as viewer:
+        mute.pause()
+        viewer.go("#/cluster?agent=a2")
+        chosen = viewer.page.get_by_role("region", name="Chosen")
+        expect(chosen).to_contain_text("Stateno answer")
+        viewer.button("Drain", within=chosen).click()
+        expect(viewer.dialog).to_contain_text(
+            f"a2 does not answer. The order is kept for it: it gives away the {led} partitions that it leads when it "
+            "goes on, and nothing until then."
+        )
+        viewer.button("Drain", within=viewer.dialog).click()
+        viewer.sees("a2 is to drain: it gives away what it leads when it answers again")
+        expect(viewer.row("agents", "a2")).to_contain_text("draining, no answer")
+        expect(chosen).to_contain_text("Statedraining, no answer")
+        expect(viewer.button("Drain", within=chosen)).to_have_count(0)
+        assert len(patient.led_by(mute, ORDERS)) == led
+
+        mute.resume()
+        expect(viewer.row("agents", "a2").get_by_text("draining", exact=True)).to_be_visible()
+        expect(chosen).to_contain_text("Leads0 partitions")
+        assert patient.led_by(mute, ORDERS) == []

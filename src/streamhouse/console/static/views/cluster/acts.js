@@ -3,12 +3,18 @@
 import { at, del, post, put } from "../../lib/api.js";
 import { confirm, form, notify } from "../../lib/dialog.js";
 import { h } from "../../lib/dom.js";
+import { counted } from "../../lib/format.js";
 import { choice, field } from "../../lib/page.js";
 
-export async function drain(agentId, led) {
-  const text = `${agentId} hands over the ${led} partitions that it leads, one by one, while clients go on, and leads nothing until it is started again.`;
-  if (!(await confirm({ title: `Drain ${agentId}?`, text, action: "Drain" }))) return;
-  await told(post(at`agents/${agentId}/drain`, undefined), `${agentId} drains`);
+/** The order is kept in the metadata store, where the agent finds it if it is well. */
+export async function drain({ agent_id: agentId, partitions_led: led, answers }) {
+  const what = `the ${counted(led, "partition")} that it leads`;
+  const now = `${agentId} hands over ${what}, one by one, while clients go on, and leads nothing until it is started again.`;
+  const later = `${agentId} does not answer. The order is kept for it: it gives away ${what} when it goes on, and nothing until then. If it is started anew instead, the order is void.`;
+  const isMute = answers === false;
+  if (!(await confirm({ title: `Drain ${agentId}?`, text: isMute ? later : now, action: "Drain" }))) return;
+  const done = isMute ? `${agentId} is to drain: it gives away what it leads when it answers again` : `${agentId} drains`;
+  await told(post(at`agents/${agentId}/drain`, undefined), done);
 }
 
 /** Who may lead: live agents that answer; the one that leads it now may be named to keep it there. */

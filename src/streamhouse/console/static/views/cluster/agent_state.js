@@ -3,12 +3,15 @@
 import { h } from "../../lib/dom.js";
 import { claim } from "../../lib/page.js";
 
-export const STATE_KINDS = { live: "good", draining: "warn", silent: "bad", "no answer": "bad", "cut off": "bad" };
+const NO_ANSWER = "no answer";
+const MUTE_DRAIN = "draining, no answer";
+export const STATE_KINDS = { live: "good", draining: "warn", silent: "bad", [NO_ANSWER]: "bad", [MUTE_DRAIN]: "bad", "cut off": "bad" };
 
 /** "no answer": its heartbeats are fresh, and it does not answer; "cut off": it answers, and its heartbeats come no more. */
 export function stateOf({ state, answers }) {
   if (state === "silent") return answers === true ? "cut off" : state;
-  return answers === false ? "no answer" : state;
+  if (answers !== false) return state;
+  return state === "draining" ? MUTE_DRAIN : NO_ANSWER;
 }
 
 const WHAT = {
@@ -20,6 +23,7 @@ const WHAT = {
 
 export function stateTag(agent) {
   const state = stateOf(agent);
-  const title = state === "no answer" ? `does not answer: ${agent.unanswered_why}` : WHAT[state];
+  const isMute = state === NO_ANSWER || state === MUTE_DRAIN;
+  const title = isMute ? `does not answer: ${agent.unanswered_why}` : WHAT[state];
   return claim(h("span", { class: `tag ${STATE_KINDS[state]}`, title }, state));
 }

@@ -43,7 +43,7 @@ export function chosenCard() {
 
   function showAgent(agent) {
     const state = stateOf(agent);
-    const buttons = state === "live" || state === "no answer" ? [["Drain", () => drain(what.agent, current().partitions_led)]] : [];
+    const buttons = state === "live" || state === "no answer" ? [["Drain", () => drain(current())]] : [];
     const lines = state === "silent" ? [[FORGET, `streamhouse agent forget ${agent.agent_id} --metadata postgresql://…`]] : [];
     say(`Agent ${agent.agent_id}`, facts(agentFacts(agent)), buttons, lines);
   }

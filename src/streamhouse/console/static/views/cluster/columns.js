@@ -20,9 +20,9 @@ export function agentName(agentId) {
 
 export const AGENT_COLUMNS = [
   { name: "agent", title: "Agent", value: (agent) => agentName(agent.agent_id), sort: (agent) => agent.agent_id },
-  { name: "state", title: "State", value: stateTag, sort: stateOf, width: "7rem" },
+  { name: "state", title: "State", value: stateTag, sort: stateOf, width: "clamp(10.4rem, 15vw, 11.5rem)" },
   { name: "zone", title: "Zone", value: (agent) => (agent.zone ? middle(agent.zone) : "–"), sort: (agent) => agent.zone, narrow: false },
-  { name: "led", title: "Leads", value: (agent) => count(agent.partitions_led), sort: (agent) => agent.partitions_led, align: "right", width: "5.5rem" },
+  { name: "led", title: "Leads", value: (agent) => count(agent.partitions_led), sort: (agent) => agent.partitions_led, align: "right", width: "clamp(4.2rem, 8vw, 5.5rem)" },
   { name: "owns", title: "Should lead", value: (agent) => count(agent.owns), sort: (agent) => agent.owns, align: "right", narrow: false, width: "7.2rem" },
   { name: "kafka", title: "Kafka", value: (agent) => middle(agent.kafka_address), sort: (agent) => agent.kafka_address, narrow: false },
   { name: "heartbeat", title: "Heartbeat", value: (agent) => `${duration(agent.silent_ms)} ago`, sort: (agent) => agent.silent_ms, align: "right", narrow: false, width: "8.5rem" },
