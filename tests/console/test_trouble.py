@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
+from console_parts.shop import Shop
 from console_parts.viewer import NARROW, WIDE, Viewer, viewing
 from node.process import Node
 from node.wait import eventually
+from rest_parts.caller import RestCaller
 
 EMPTY_TEXTS = {
     "cluster": ["No agent has registered.", "There are no partitions yet.", "No partition was handed over yet."],
@@ -107,6 +110,47 @@ def test_a_node_that_is_gone_is_told_of_until_it_is_back(browser: Browser, tmp_p
             viewer.assert_fits()
         node.start()
         expect(live).to_be_empty()
+
+
+def test_what_was_said_to_be_well_is_taken_back_while_it_is_old(browser: Browser, tmp_path: Path) -> None:
+    with Node(tmp_path / "data") as node, viewing(browser, node.http) as viewer:
+        shop = Shop(node=node, rest=RestCaller(node.http), state_dir=tmp_path)
+        shop.produce(shop.create_topic("watched"), [{"value": 1}])
+        shop.rest.delete(shop.read_with("reader", "watched", 1))
+        leaderless = viewer.page.locator("dt", has_text="Without a leader").locator("+ dd")
+        state = viewer.page.locator(".page-head .tag:visible")
+        viewer.expects_no_answer()
+        for place, claim, well in (
+            ("#/topics/watched", leaderless, "0"),
+            ("#/groups/reader", viewer.figure("Lag"), "Lag\n0\nnothing is waiting"),
+            ("#/groups/reader", state, "Empty"),
+        ):
+            viewer.go(place)
+            expect(claim).to_have_text(well, use_inner_text=True)
+            node.kill9()
+            expect(claim).to_have_text(re.compile("not known$"), use_inner_text=True)
+            node.start()
+            expect(claim).to_have_text(well, use_inner_text=True)
+
+
+def test_a_page_that_was_opened_while_the_node_was_away_comes_with_it(browser: Browser, tmp_path: Path) -> None:
+    with Node(tmp_path / "data") as node, viewing(browser, node.http) as viewer:
+        viewer.go("#/groups")
+        expect(viewer.heading("Consumer groups")).to_be_visible()
+        viewer.expects_no_answer()
+        # Of the one the script is there already, of the other not.
+        for place, said, title in (
+            ("#/cluster", "the node does not give the page's script", "Agents"),
+            ("#/groups", "the node does not answer", "Consumer groups"),
+        ):
+            viewer.go("#/nowhere")
+            node.kill9()
+            viewer.go(place)
+            expect(viewer.alert).to_contain_text(said)
+            expect(viewer.button("Try again")).to_be_visible()
+            node.start()
+            expect(viewer.heading(title)).to_be_visible()
+            expect(viewer.button("Try again")).to_have_count(0)
 
 
 def test_the_trouble_of_a_page_that_was_left_is_not_told_on_the_next(browser: Browser, tmp_path: Path) -> None:

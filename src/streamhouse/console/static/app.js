@@ -1,5 +1,6 @@
 // The shell: which page is on screen, and how to get to others.
 
+import { get, Problem } from "./lib/api.js";
 import { closeDialogs, problemBox } from "./lib/dialog.js";
 import { h, replace } from "./lib/dom.js";
 import { ago, clock, zone } from "./lib/format.js";
@@ -29,6 +30,9 @@ const ROUTES = [
   ["pipelines", () => import("./views/pipelines.js")],
 ];
 
+const UNAVAILABLE = 503;
+const AGAIN_MS = 3_000;
+
 const main = document.getElementById("main");
 let leaving = new AbortController();
 
@@ -54,14 +58,34 @@ async function fill(page, signal) {
   const home = h("a", { href: "#/" }, "To the overview");
   if (!found) return void replace(page, h("h1", {}, "No such page"), h("p", {}, home));
   try {
-    const view = await found.what();
+    const view = await found.what().catch(scriptMissing);
     if (!signal.aborted) await view.render(page, found.params, signal);
   } catch (problem) {
     const again = h("button", { type: "button", onclick: showPage }, "Try again");
     if (signal.aborted) return;
     page.append(problemBox(problem), h("div", { class: "bar" }, again));
     again.scrollIntoView({ block: "nearest" });
+    if (isAway(problem)) tryAgain(signal);
   }
+}
+
+function scriptMissing({ message }) {
+  throw new Problem({ code: "unreachable", detail: `the node does not give the page's script: ${message}`, hint: "is it running?" });
+}
+
+/** Whether that may be over soon: the node does not answer, or cannot ask its metadata store. */
+const isAway = ({ code, status }) => code === "unreachable" || status === UNAVAILABLE;
+
+function tryAgain(left) {
+  const timer = setTimeout(async () => {
+    try {
+      await get("cluster/health", {}, left);
+    } catch {
+      return left.aborted || tryAgain(left);
+    }
+    return left.aborted || showPage();
+  }, AGAIN_MS);
+  left.addEventListener("abort", () => clearTimeout(timer));
 }
 
 function markPage() {

@@ -15,6 +15,11 @@ export function keepQuery(query) {
   history.replaceState(null, "", location.hash.split("?")[0] + queryText(query));
 }
 
+/** The same for another look at the page, from which the browser leads back. */
+export function stepQuery(query) {
+  history.pushState(null, "", location.hash.split("?")[0] + queryText(query));
+}
+
 /** Which of the routes, [pattern, what], the address means: {what, params}, or null. Parts like :topic are params, and
  * `params.query` is a URLSearchParams. */
 export function resolve(routes, hash) {

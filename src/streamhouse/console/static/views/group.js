@@ -6,7 +6,7 @@ import { confirm, notify } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
 import { brief, count, counted } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { button, figure, middle, pageHead } from "../lib/page.js";
+import { button, claim, figure, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { historyOf } from "./group/lag_history.js";
@@ -53,7 +53,7 @@ function showGroup({ state, figures, total, worst, partitions, members, reset },
   const last = group.partitions.reduce((most, each) => ((each.lag ?? -1) > (most?.lag ?? -1) ? each : most), null);
   const topics = topicsOf(group).length;
   replace(state, groupState(group.state));
-  figures.lag.set(count(group.lag), last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : "nothing is waiting");
+  figures.lag.set(count(group.lag), last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : claim("nothing is waiting"));
   figures.members.set(count(group.members.length), group.assignor && `assigned by ${group.assignor}`);
   figures.partitions.set(count(group.partitions.length), `of ${counted(topics, "topic")}`);
   figures.protocol.set(group.type, group.type === "consumer" ? "KIP-848" : "");

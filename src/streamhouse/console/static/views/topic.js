@@ -5,8 +5,8 @@ import { confirm, notify } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
 import { count, time } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { button, facts, pageHead, tabs } from "../lib/page.js";
-import { go, to } from "../lib/route.js";
+import { button, claim, facts, pageHead, tabs } from "../lib/page.js";
+import { go, stepQuery, to } from "../lib/route.js";
 import { produceRecord } from "./messages/produce.js";
 import { configuration } from "./topic/configuration.js";
 import { consumers } from "./topic/consumers.js";
@@ -46,8 +46,7 @@ export async function render(root, { topic: name }, signal) {
     partitionCount.textContent = count(rows.length);
     kept.textContent = count(rows.reduce((sum, row) => sum + row.high_watermark - row.log_start_offset, 0));
     const missing = rows.filter((row) => row.leader === null).length;
-    leaderless.textContent = count(missing);
-    leaderless.className = missing ? "bad" : "good";
+    replace(leaderless, missing ? h("span", { class: "bad" }, count(missing)) : claim(h("span", { class: "good" }, "0")));
   });
 }
 
