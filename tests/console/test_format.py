@@ -52,6 +52,7 @@ def test_a_time_is_that_of_the_place_where_it_is_read(browser: Browser, store: S
         assert written(viewer, "clock", 1) == "09:00:00"
         assert written(viewer, "zone", 1) == "UTC+9"
         assert written(viewer, "ago", 1_000, 241_000) == "4 min ago"
+        assert written(viewer, "time", -32_400_001) == "1969-12-31 23:59:59.999 UTC+9"
         assert [written(viewer, "time", unknown) for unknown in (-1, None, 1e300)] == [UNKNOWN] * 3
 
 

@@ -57,9 +57,12 @@ export function zone(ms) {
   return `UTC${minutes < 0 ? "-" : "+"}${hours}${rest ? `:${String(rest).padStart(2, "0")}` : ""}`;
 }
 
+/** What Kafka says of a record that has none. */
+const NO_TIME = -1;
+
 /** Of milliseconds since 1970: 2026-01-31 14:05:09.123 UTC+2, here */
 export function time(ms) {
-  if (!isKnown(ms) || ms < 0) return NONE;
+  if (!isKnown(ms) || ms === NO_TIME) return NONE;
   const here = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   // At the end of all dates the one here may be beyond it.
   if (Number.isNaN(here.getTime())) return NONE;
