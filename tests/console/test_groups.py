@@ -64,9 +64,17 @@ def test_a_group_shows_members_assignments_and_lag_by_partition(viewer: Viewer, 
     viewer.go("#/groups")
     viewer.row("consumer groups", AUDIT).get_by_role("link").click()
     expect(viewer.page.get_by_role("heading", level=1, name=AUDIT)).to_be_visible()
-    expect(viewer.table("members").locator("tbody tr")).to_contain_text(f"{ORDERS} 0, 1, 2, 3")
+    expect(viewer.table("members").locator("tbody tr")).to_contain_text(f"{ORDERS} 0\u20133")
     expect(viewer.table("partitions").locator("tbody tr")).to_have_count(PARTITIONS)
     expect(viewer.figure("Members")).to_contain_text("1")
+
+
+def test_a_group_leads_to_how_far_behind_it_is_in_time(viewer: Viewer) -> None:
+    viewer.go(f"#/groups/{BILLING}")
+    viewer.page.locator("p").filter(has_text="How far behind in time").get_by_role("link", name=ORDERS).click()
+    expect(viewer.page.get_by_role("tab", name="Consumers")).to_have_attribute("aria-selected", "true")
+    expect(viewer.row("Consumers", BILLING)).to_be_visible()
+    expect(viewer.table(f"Partitions read by {BILLING}").locator("tbody tr[data-index]")).to_have_count(PARTITIONS)
 
 
 def test_the_lag_grows_on_screen_while_nobody_reads(viewer: Viewer, store: Shop) -> None:
@@ -127,7 +135,7 @@ def test_a_group_is_moved_to_a_time_and_then_to_the_end(viewer: Viewer, store: S
         before = committed(store, group)
         viewer.page.get_by_label("Move to").select_option(place)
         if place == "a time":
-            viewer.page.get_by_label("Time", exact=True).fill(local_time(viewer, order(2 * PARTITIONS)["timestamp_ms"]))
+            viewer.page.get_by_label("Time (UTC").fill(local_time(viewer, order(2 * PARTITIONS)["timestamp_ms"]))
         viewer.button("Preview").click()
         rows = viewer.table("what would change").locator("tbody tr")
         expect(rows).to_have_count(PARTITIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -30,7 +31,7 @@ def show(viewer: Viewer, how: str, **fields: str) -> None:
     form = viewer.page.get_by_role("form", name="Which messages")
     form.get_by_label("Show").select_option(how)
     for name, text in fields.items():
-        form.get_by_label(name.replace("_", " "), exact=True).fill(text)
+        form.get_by_label(re.compile(rf"^{name.replace('_', ' ')}( \(UTC.*\))?$")).fill(text)
     form.get_by_role("button").click()
 
 

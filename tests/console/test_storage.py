@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from console_parts.requests import Held, ask_for_pages_of
 from console_parts.shop import ORDERS, Shop
-from console_parts.viewer import Viewer
+from console_parts.viewer import NARROW, WIDE, Viewer, viewing
 from node.wait import eventually
 
 BLOCKS = 5
@@ -50,6 +51,20 @@ def test_the_write_ahead_log_of_the_node_is_shown(viewer: Viewer, store: Shop) -
     expect(viewer.heading(f"Write-ahead log of {wal['agent_id']}")).to_be_visible()
     expect(viewer.figure("On its disk")).to_contain_text("file")
     expect(viewer.table("WAL files").locator("tbody tr").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_axis_of_time_says_of_which_zone_it_is_and_its_times_stay_apart(
+    browser: Browser, store: Shop, width: int
+) -> None:
+    with viewing(browser, store.http, width=width, timezone="Asia/Kolkata") as viewer:
+        viewer.go(f"#/storage/{ORDERS}/0")
+        times = viewer.page.locator(".segment-axis .axis-text").filter(has_text=re.compile(r"^\d\d:\d\d:\d\d"))
+        expect(times.last).to_have_text(re.compile(r" UTC\+5:30$"))
+        places = times.evaluate_all(
+            "(times) => times.map((each) => each.getBoundingClientRect()).map(({ left, right }) => [left, right])"
+        )
+        assert all(right < left for (_, right), (left, _) in pairwise(places)), places
 
 
 def test_a_topic_leads_to_its_partitions_segments(viewer: Viewer, store: Shop) -> None:

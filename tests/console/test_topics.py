@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from console_parts.shop import AUDIT, BILLING, HOSTILE, ORDERS, PARTITIONS, Shop
 from console_parts.small import LONGEST_NAME, assert_dialog_fits, phone
-from console_parts.viewer import Viewer
+from console_parts.viewer import NARROW, WIDE, Viewer, viewing
 from node.wait import eventually
 
 
@@ -72,7 +72,7 @@ def test_what_goes_on_sorts_the_topics_also_by_keyboard(viewer: Viewer, store: S
     viewer.press("Enter", "Enter")
     expect(head).to_have_attribute("aria-sort", "descending")
     most = max(store.rest.get("topic-activity")["topics"], key=lambda topic: topic[column] or -1)
-    value = viewer.table("Topics").locator("tbody tr[data-index]").first.get_by_role("gridcell").first
+    value = viewer.table("Topics").locator("tbody tr[data-index]").first.get_by_role("link")
     if column != "last_write_ms":
         expect(value).to_have_text(most["name"])
 
@@ -255,6 +255,73 @@ def test_a_config_says_what_it_means_and_whether_it_does_anything(viewer: Viewer
     idle.get_by_role("button", name="Edit").click()
     expect(viewer.dialog).to_contain_text("It has no effect here: a partition has one leader and no followers.")
     expect(viewer.dialog).to_contain_text("If it is not set: 1")
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_config_that_does_nothing_is_marked_and_what_each_means_is_there_to_read(
+    browser: Browser, store: Shop, width: int
+) -> None:
+    topic = store.create_topic(f"kept-for-ever-{width}", retention_ms="-1")
+    with viewing(browser, store.http, width=width) as viewer:
+        viewer.go(f"#/topics/{topic}?tab=Configuration")
+        for name in ("follower.replication.throttled.replicas", "min.insync.replicas"):
+            row = viewer.row("Configuration", name)
+            tag = row.get_by_text("no effect", exact=True)
+            expect(tag).to_be_visible()
+            assert tag.evaluate(_IS_WITHIN_ITS_CELL)
+            means = row.get_by_text(re.compile("for Kafka's tools; has no effect, since a partition has one leader"))
+            expect(means.locator("visible=true")).to_have_count(1)
+            assert means.locator("visible=true").evaluate(_IS_WITHIN_ITS_CELL)
+        for name, said in (
+            ("retention.ms", "-1 forever"),
+            ("local.retention.ms", "-2"),
+            ("delete.retention.ms", "1 d"),
+        ):
+            expect(viewer.row("Configuration", name)).to_contain_text(said, use_inner_text=True)
+        expect(viewer.row("Configuration", "local.retention.ms")).not_to_contain_text("forever")
+        viewer.assert_fits()
+
+
+_IS_WITHIN_ITS_CELL = """(shown) => {
+    const [cell, box] = [shown.closest('td'), shown.getBoundingClientRect()];
+    const room = cell.getBoundingClientRect();
+    const isCut = cell.scrollWidth > cell.clientWidth + 1 || cell.scrollHeight > cell.clientHeight + 1;
+    return !isCut && box.left >= room.left && box.right <= room.right && box.bottom <= room.bottom;
+}"""
+
+
+def test_rows_of_different_heights_are_gone_through_by_keyboard(viewer: Viewer) -> None:
+    viewer.go(f"#/topics/{ORDERS}?tab=Configuration")
+    rows = viewer.table("Configuration").locator("tbody tr[data-index]")
+    rows.first.focus()
+    viewer.press("End")
+    expect(rows.last).to_be_focused()
+    expect(rows.last).to_be_in_viewport(ratio=0.99)
+    viewer.press("Home", "ArrowDown")
+    expect(rows.nth(1)).to_be_focused()
+    expect(rows.nth(1)).to_be_in_viewport(ratio=0.99)
+    viewer.press("Enter")
+    expect(viewer.dialog).to_contain_text("Change compression.gzip.level")
+
+
+def test_the_address_keeps_which_part_of_a_topic_is_looked_at(viewer: Viewer) -> None:
+    def expect_chosen(name: str) -> None:
+        expect(viewer.page.get_by_role("tab", selected=True)).to_have_text(name)
+        expect(viewer.page.get_by_role("tabpanel").locator("visible=true")).to_have_attribute("aria-label", name)
+
+    viewer.go(f"#/topics/{ORDERS}")
+    expect_chosen("Partitions")
+    for name in ("Consumers", "Configuration"):
+        viewer.page.get_by_role("tab", name=name).click()
+        expect_chosen(name)
+        viewer.page.reload()
+        expect_chosen(name)
+    viewer.page.go_back()
+    expect_chosen("Consumers")
+    viewer.page.go_back()
+    expect_chosen("Partitions")
+    viewer.page.go_forward()
+    expect_chosen("Consumers")
 
 
 def test_a_config_that_makes_no_sense_is_refused_in_the_form(viewer: Viewer, store: Shop) -> None:

@@ -1,6 +1,9 @@
 // What most pages are made of: a head, figures, facts, tabs.
 
 import { h, replace } from "./dom.js";
+import { zone } from "./format.js";
+
+export { middle, names } from "./middle.js";
 
 /** crumbs: [[title, address], …] that lead here; actions: buttons and links. */
 export function pageHead({ title, crumbs = [], actions = [] }) {
@@ -13,9 +16,6 @@ export function pageHead({ title, crumbs = [], actions = [] }) {
     );
   return h("div", {}, path, h("div", { class: "page-head" }, h("h1", {}, title), h("div", { class: "bar" }, actions)));
 }
-
-const SHORT_NAME = 10;
-const NAME_END = 7;
 
 export const button = (title, onclick, kind = null) => h("button", { type: "button", class: kind, onclick }, title);
 
@@ -45,15 +45,8 @@ export const claim = (...now) => [
   h("span", { class: "claim-old tag warn" }, "not known"),
 ];
 
-/** A name that is cut in its middle where there is no room for it, as beginnings are alike and ends tell apart. */
-export function middle(name) {
-  const text = String(name);
-  if (text.length <= SHORT_NAME) return text;
-  const seen = (part) => h("span", { "aria-hidden": "true", dataset: { part } });
-  // The name itself is there in one piece, to be found, copied and read out.
-  const whole = h("span", { class: "visually-hidden" }, text);
-  return h("span", { class: "middle", title: text }, whole, seen(text.slice(0, -NAME_END)), seen(text.slice(-NAME_END)));
-}
+/** What a cell says in a second line on a small screen, where the column that says it is left out. */
+export const below = (...text) => h("span", { class: "below" }, text);
 
 /** [[name, text or node], …] */
 export function facts(rows) {
@@ -64,13 +57,13 @@ export function facts(rows) {
   );
 }
 
-/** tabs: {title: element}; all of them exist and one is seen. */
-export function tabs(label, panels) {
+/** panels: {title: element}; all of them exist and one is seen, the chosen one at first. onChoose(title): somebody did. */
+export function tabs(label, panels, { chosen = "", onChoose = () => {} } = {}) {
   const names = Object.keys(panels);
   const buttons = names.map((name) =>
     h(
       "button",
-      { type: "button", role: "tab", onclick: () => choose(name), onkeydown: (event) => onKey(event, name) },
+      { type: "button", role: "tab", onclick: () => turnTo(name), onkeydown: (event) => onKey(event, name) },
       name,
     ),
   );
@@ -86,11 +79,15 @@ export function tabs(label, panels) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     const next = (names.indexOf(name) + step + names.length) % names.length;
-    choose(names[next]);
+    turnTo(names[next]);
     buttons[next].focus();
     event.preventDefault();
   }
-  choose(names[0]);
+  function turnTo(name) {
+    choose(name);
+    onChoose(name);
+  }
+  choose(names.includes(chosen) ? chosen : names[0]);
   return [h("div", { role: "tablist", "aria-label": label }, buttons), ...places];
 }
 
@@ -102,6 +99,17 @@ export function field(name, control, hint = null) {
   if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
   const shownHint = hint && h("span", { class: "muted", id: `${id}-hint` }, hint);
   return h("div", { class: "field" }, h("label", { for: id }, name), control, shownHint);
+}
+
+/** A field for a time here; its name says of which zone that is. */
+export function timeField(name, input) {
+  const title = h("span", {});
+  const say = () => (title.textContent = `${name} (${zone(input.value ? new Date(input.value).getTime() : Date.now())})`);
+  input.oninput = say;
+  say();
+  const element = field(title, input);
+  element.classList.add("wide");
+  return element;
 }
 
 /** options: [[value, title], …] */

@@ -1,5 +1,6 @@
-// The rows of a table that are on screen, and no others: between two spacers as high as all the rest. They keep the
-// keyboard's place, and what a person reads or presses stays where it is while others come and go.
+// The rows of a table that are on screen, and no others: between two spacers as high as all the rest; or, where rows
+// differ in height, all of a short one. They keep the keyboard's place, and what a person reads or presses stays where it
+// is while others come and go.
 
 import { h, replace } from "./dom.js";
 
@@ -8,8 +9,8 @@ const SPARE_ROWS = 12;
 const CONTROLS = "a, button, input";
 
 export class Rows {
-  constructor({ columns, key, onOpen, isFixed }, head) {
-    Object.assign(this, { columns, key, onOpen, isFixed });
+  constructor({ columns, key, onOpen, isFixed, wraps }, head) {
+    Object.assign(this, { columns, key, onOpen, isFixed, wraps });
     this.rows = [];
     this.made = new Map();
     this.active = null;
@@ -19,7 +20,7 @@ export class Rows {
     this.body = h("tbody", { onpointerdown: (event) => event.button === 0 && this.hold() });
     this.grid = h("table", { role: "grid" }, head, this.body);
     const listeners = { onscroll: () => this.soon(), onkeydown: (event) => this.onKey(event) };
-    this.element = h("div", { class: "rows", ...listeners }, this.grid);
+    this.element = h("div", { class: wraps ? "rows wraps" : "rows", ...listeners }, this.grid);
     new ResizeObserver(() => this.soon()).observe(this.element);
   }
 
@@ -37,7 +38,8 @@ export class Rows {
     this.rows = rows;
     this.grid.ariaRowCount = rows.length + 1;
     if (!this.isFixed) this.made.clear();
-    this.draw(this.element.scrollTop + (place < 0 ? 0 : (place - top) * ROW_PX));
+    const isKept = place >= 0 && !this.wraps;
+    this.draw(this.element.scrollTop + (isKept ? (place - top) * ROW_PX : 0));
   }
 
   focus() {
@@ -53,9 +55,7 @@ export class Rows {
 
   draw(top = this.element.scrollTop) {
     if (this.isHeld) return;
-    const height = this.element.clientHeight || innerHeight;
-    const first = Math.max(0, Math.min(Math.floor(top / ROW_PX), this.rows.length - 1) - SPARE_ROWS);
-    const last = Math.min(this.rows.length, first + Math.ceil(height / ROW_PX) + 2 * SPARE_ROWS);
+    const [first, last] = this.wraps ? [0, this.rows.length] : this.around(top);
     const seen = this.rows.slice(first, last);
     const activePlace = Math.max(
       0,
@@ -67,6 +67,13 @@ export class Rows {
     this.made = new Map(seen.map((row, index) => [row, lines[index]]));
     if (this.element.scrollTop !== top) this.element.scrollTop = top;
     if (focused !== null) this.restoreFocus(focused);
+  }
+
+  /** Which rows are on screen there, and some beside. */
+  around(top) {
+    const height = this.element.clientHeight || innerHeight;
+    const first = Math.max(0, Math.min(Math.floor(top / ROW_PX), this.rows.length - 1) - SPARE_ROWS);
+    return [first, Math.min(this.rows.length, first + Math.ceil(height / ROW_PX) + 2 * SPARE_ROWS)];
   }
 
   /** -1: the keyboard is on a row, else on which of the row's controls; null: elsewhere. */
@@ -151,7 +158,7 @@ export class Rows {
     this.active = this.key(this.rows[place]);
     const top = place * ROW_PX;
     const room = this.element.clientHeight - 2 * ROW_PX - 2;
-    this.draw(Math.min(top, Math.max(top - room, this.element.scrollTop)));
+    this.draw(this.wraps ? undefined : Math.min(top, Math.max(top - room, this.element.scrollTop)));
     this.focus();
     // The window has its own edges.
     this.body.querySelector("tr[tabindex='0']")?.scrollIntoView({ block: "nearest" });

@@ -5,23 +5,23 @@ import { classOf, Rows } from "./rows.js";
 
 const BY_NAME = new Intl.Collator("en", { numeric: true });
 
-/** columns: {name, title, value(row) → text or node, sort?: true or (row) → number or text, align?: "right",
+/** columns: {name, title: text or node, value(row) → text or node, sort?: true or (row) → number or text, align?: "right",
  * width?: CSS, narrow?: false leaves it out on small screens}. key(row) → text that stays the row's. onOpen(row): Enter
  * or click. filter(row) → the text to search in, which brings a search box. label: its name for those who cannot see
  * it. empty: what to say if there is nothing, once that is known. sorted: {name, isDown} to begin with. isFixed: a row
- * is what it is for ever, so that it is made once.
+ * is what it is for ever, so that it is made once. wraps: each row is as high as it needs, for tables that are short.
  * Returns {element, update(rows), search(text), focus()}. */
 export function table({ rows = null, ...options }) {
-  return new Table({ label: "", empty: "Nothing here.", sorted: null, isFixed: false, ...options }).update(rows);
+  return new Table({ label: "", empty: "Nothing here.", sorted: null, isFixed: false, wraps: false, ...options }).update(rows);
 }
 
 class Table {
-  constructor({ columns, key, onOpen, filter, label, empty, sorted, isFixed }) {
+  constructor({ columns, key, onOpen, filter, label, empty, sorted, isFixed, wraps }) {
     Object.assign(this, { columns, filter, empty, sorted });
     this.given = null;
     this.text = "";
     this.heads = columns.map((column) => this.head(column));
-    this.rows = new Rows({ columns, key, onOpen, isFixed }, [
+    this.rows = new Rows({ columns, key, onOpen, isFixed, wraps }, [
       h(
         "colgroup",
         {},

@@ -16,9 +16,10 @@ import { groupState } from "./group/state.js";
 const REFRESH_MS = 2_000;
 /** So many have colours of their own. */
 const DRAWN_PARTITIONS = 6;
+const LINKED_TOPICS = 5;
 
 export async function render(root, { group: id }, signal) {
-  const parts = makeParts();
+  const parts = makeParts(id);
   const history = historyOf(id);
   const refresh = async () => {
     const group = await get(at`groups/${id}`, {}, signal);
@@ -31,17 +32,19 @@ export async function render(root, { group: id }, signal) {
   root.append(
     h("div", { class: "cards" }, Object.values(parts.figures).map(({ element }) => element)),
     h("div", { class: "columns" }, h("div", { class: "card" }, parts.total.element), h("div", { class: "card" }, parts.worst.element)),
+    parts.timed.element,
     h("section", {}, h("h2", {}, "Partitions"), parts.partitions.element),
     h("section", {}, h("h2", {}, "Members"), parts.members.element),
     h("section", { class: "card" }, h("h2", {}, "Reset offsets"), parts.reset.element),
   );
 }
 
-function makeParts() {
+function makeParts(id) {
   return {
     reset: null,
     state: h("span", {}),
     figures: { lag: figure("Lag"), members: figure("Members"), partitions: figure("Partitions"), protocol: figure("Protocol") },
+    timed: timedLag(id),
     total: lineChart({ title: "Lag over time, in records", unit: brief }),
     worst: lineChart({ title: "Partitions that are furthest behind", unit: brief }),
     partitions: table({ columns: PARTITION_COLUMNS, key: partitionKey, label: "partitions", empty: "It has committed nothing, and reads nothing." }),
@@ -49,19 +52,36 @@ function makeParts() {
   };
 }
 
-function showGroup({ state, figures, total, worst, partitions, members, reset }, group, history) {
+function showGroup({ state, figures, total, worst, timed, partitions, members, reset }, group, history) {
   const last = group.partitions.reduce((most, each) => ((each.lag ?? -1) > (most?.lag ?? -1) ? each : most), null);
-  const topics = topicsOf(group).length;
+  const topics = topicsOf(group);
   replace(state, groupState(group.state));
   figures.lag.set(count(group.lag), last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : claim("nothing is waiting"));
   figures.members.set(count(group.members.length), group.assignor && `assigned by ${group.assignor}`);
-  figures.partitions.set(count(group.partitions.length), `of ${counted(topics, "topic")}`);
+  figures.partitions.set(count(group.partitions.length), `of ${counted(topics.length, "topic")}`);
   figures.protocol.set(group.type, group.type === "consumer" ? "KIP-848" : "");
   total.update(history.ofAll());
   worst.update(history.ofPartitions());
+  timed.update(topics);
   partitions.update(group.partitions);
   members.update(group.members);
   reset.update(group);
+}
+
+/** How far behind in time, which takes a look at records, is said where that is asked for: topic by topic. */
+function timedLag(id) {
+  const element = h("p", { class: "muted break" });
+  let known = "";
+  return {
+    element,
+    update(topics) {
+      if (known === topics.join()) return; // somebody may be about to press one
+      known = topics.join();
+      const more = topics.length - LINKED_TOPICS;
+      const links = topics.slice(0, LINKED_TOPICS).map((topic) => [" ", h("a", { href: to("topics", topic, { tab: "Consumers", group: id }) }, middle(topic))]);
+      replace(element, topics.length > 0 && ["How far behind in time, and whether that grows:", links, more > 0 && ` and ${counted(more, "more topic")}`]);
+    },
+  };
 }
 
 const topicsOf = (group) => [...new Set(group.partitions.map((each) => each.topic))];
@@ -100,9 +120,21 @@ const MEMBER_COLUMNS = [
   { name: "assigned", title: "Assigned", value: (member) => assignmentOf(member.partitions), sort: (member) => member.partitions.length },
 ];
 
-/** orders 0, 1, 4; payments 2 */
+/** orders 0–2, 4; payments 2 */
 function assignmentOf(partitions) {
   const byTopic = Map.groupBy(partitions, (each) => each.topic);
-  const texts = [...byTopic].map(([topic, own]) => `${topic} ${own.map((each) => each.partition).sort((one, other) => one - other).join(", ")}`);
-  return texts.length ? h("span", { title: texts.join("; ") }, texts.join("; ")) : "nothing";
+  const parts = [...byTopic].map(([topic, own]) => [topic, rangesOf(own.map((each) => each.partition).sort((one, other) => one - other))]);
+  const title = parts.map((part) => part.join(" ")).join("; ");
+  const shown = parts.map(([topic, numbers], index) => [index > 0 && "; ", h("span", {}, middle(topic)), h("span", { class: "rest" }, ` ${numbers}`)]);
+  return parts.length ? h("span", { class: "names", title }, shown) : "nothing";
+}
+
+/** 0–2, 4 */
+function rangesOf(numbers) {
+  const ranges = [];
+  for (const number of numbers) {
+    if (ranges.at(-1)?.[1] === number - 1) ranges.at(-1)[1] = number;
+    else ranges.push([number, number]);
+  }
+  return ranges.map(([first, last]) => (first === last ? first : `${first}–${last}`)).join(", ");
 }

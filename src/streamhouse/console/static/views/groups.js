@@ -4,7 +4,7 @@ import { all } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { count, counted } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { button, middle, pageHead } from "../lib/page.js";
+import { button, middle, names, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { isSayable } from "./group/names.js";
@@ -57,10 +57,10 @@ function columnsFor(descriptions) {
   const topics = (group) => [...new Set(shown(group)?.partitions.map((each) => each.topic))];
   return [
     { name: "group", title: "Group", value: nameShown, sort: (group) => group.group_id },
-    { name: "state", title: "State", value: (group) => groupState(group.state), sort: (group) => group.state, width: "9rem" },
+    { name: "state", title: "State", value: (group) => groupState(group.state), sort: (group) => group.state, width: "clamp(10.5rem, 14vw, 11.5rem)" },
     { name: "type", title: "Protocol", value: (group) => group.type, sort: true, width: "7rem", narrow: false },
-    { name: "topics", title: "Topics", value: (group) => topics(group).join(", "), narrow: false },
+    { name: "topics", title: "Topics", value: (group) => names(topics(group)), narrow: false },
     { name: "members", title: "Members", value: (group) => count(shown(group)?.members.length), sort: (group) => known(group)?.members.length, align: "right", width: "7rem", narrow: false },
-    { name: "lag", title: "Lag", value: (group) => count(shown(group)?.lag), sort: (group) => known(group)?.lag, align: "right", width: "7rem" },
+    { name: "lag", title: "Lag", value: (group) => count(shown(group)?.lag), sort: (group) => known(group)?.lag, align: "right", width: "clamp(5.2rem, 9vw, 7rem)" },
   ];
 }

@@ -4,7 +4,7 @@ import { at, get } from "../lib/api.js";
 import { problemBox } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
 import { count, rate, time } from "../lib/format.js";
-import { button, pageHead } from "../lib/page.js";
+import { button, middle, pageHead } from "../lib/page.js";
 import { keepQuery, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { browse, downloadAddress } from "./messages/browse.js";
@@ -18,15 +18,15 @@ import { passedOver } from "./messages/unreadable.js";
 const shown = (text, format) => preview(text, format) ?? h("span", { class: "muted" }, "null");
 
 const PLACE = [
-  { name: "partition", title: "Part.", value: (record) => record.partition, sort: true, align: "right", width: "4.5rem" },
-  { name: "offset", title: "Offset", value: (record) => record.offset, sort: true, align: "right", width: "6.5rem" },
+  { name: "partition", title: "Part.", value: (record) => record.partition, sort: true, align: "right", width: "clamp(3.6rem, 6vw, 4.5rem)" },
+  { name: "offset", title: "Offset", value: (record) => record.offset, sort: true, align: "right", width: "clamp(5.2rem, 9vw, 6.5rem)" },
   {
     name: "time",
     title: "Time",
     value: (record) => time(record.timestamp_ms),
     sort: (record) => record.timestamp_ms,
     narrow: false,
-    width: "17.5rem",
+    width: "20rem",
   },
   { name: "key", title: "Key", value: (record) => shown(record.key, record.key_format), narrow: false, width: "18%" },
 ];
@@ -41,7 +41,7 @@ function columnsOf(names) {
   if (!names.length) return [...PLACE, VALUE];
   const fields = names.map((title, index) => ({
     name: `field-${index}`,
-    title,
+    title: middle(title),
     value: (record) => record.fields?.[index] ?? h("span", { class: "muted" }, "–"),
     sort: (record) => sortable(record.fields?.[index]),
   }));

@@ -14,8 +14,9 @@ import { addPartitions } from "./topic/growth.js";
 import { partitionTable } from "./topic/partitions.js";
 
 const PERIOD_MS = 3_000;
+const FIRST_TAB = "Partitions";
 
-export async function render(root, { topic: name }, signal) {
+export async function render(root, { topic: name, query }, signal) {
   const topic = await get(at`topics/${name}`, {}, signal);
   const partitions = partitionTable(name, signal);
   const kept = h("span");
@@ -35,11 +36,15 @@ export async function render(root, { topic: name }, signal) {
         ["Id", h("code", {}, topic.topic_id)],
       ]),
     ),
-    tabs("Parts of the topic", {
-      Partitions: partitions.element,
-      Consumers: consumers(name, signal),
-      Configuration: configuration(topic, signal),
-    }),
+    tabs(
+      "Parts of the topic",
+      {
+        [FIRST_TAB]: partitions.element,
+        Consumers: consumers(name, query.get("group"), signal),
+        Configuration: configuration(topic, signal),
+      },
+      { chosen: query.get("tab"), onChoose: (tab) => stepQuery({ tab: tab === FIRST_TAB ? null : tab }) },
+    ),
   );
   await every(PERIOD_MS, signal, async () => {
     const rows = await partitions.refresh();

@@ -4,7 +4,7 @@ import { all, get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { ago, bytes, count, duration, rate } from "../lib/format.js";
 import { later } from "../lib/live.js";
-import { button, middle, pageHead } from "../lib/page.js";
+import { below, button, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { createTopic } from "./topics/create.js";
@@ -21,13 +21,17 @@ function activityColumn(name, title, show, { sort = (row) => row.activity[name],
   return { name, title, value: (row) => show(row.activity[name]), sort, ...right, ...rest };
 }
 
+const lastWrite = ({ last_write_ms: at }) => (at ? `written ${ago(at)}` : "");
+
 const COLUMNS = [
   {
     name: "name",
     title: "Name",
-    value: (topic) => h("a", { href: to("topics", topic.name) }, middle(topic.name)),
+    value: (topic) => [
+      h("a", { href: to("topics", topic.name) }, middle(topic.name)),
+      below(lastWrite(topic.activity)),
+    ],
     sort: (topic) => topic.name,
-    width: "26%",
   },
   {
     name: "partitions",
@@ -35,15 +39,15 @@ const COLUMNS = [
     value: (topic) => topic.partition_count,
     sort: true,
     narrow: false,
-    width: "7rem",
+    width: "6.8rem",
     ...right,
   },
-  activityColumn("records", "Records", count),
-  activityColumn("stored_bytes", "Size", bytes, { width: "6rem" }),
-  activityColumn("written_per_s", "Written", rate, { narrow: false }),
-  activityColumn("read_per_s", "Read", rate, { narrow: false }),
-  activityColumn("last_write_ms", "Last write", (at) => ago(at), { width: "8.5rem" }),
-  activityColumn("groups", "Groups", count, { narrow: false, width: "5.6rem" }),
+  activityColumn("records", "Records", count, { width: "clamp(5.2rem, 10vw, 7.5rem)" }),
+  activityColumn("stored_bytes", "Size", bytes, { width: "clamp(5.9rem, 9vw, 7rem)" }),
+  activityColumn("written_per_s", "Written", rate, { narrow: false, width: "7.5rem" }),
+  activityColumn("read_per_s", "Read", rate, { narrow: false, width: "7.5rem" }),
+  activityColumn("last_write_ms", "Last write", (at) => ago(at), { narrow: false, width: "9.6rem" }),
+  activityColumn("groups", "Groups", count, { narrow: false, width: "6rem" }),
   {
     name: "retention",
     title: "Kept for",

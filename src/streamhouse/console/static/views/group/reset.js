@@ -4,7 +4,7 @@ import { at, post } from "../../lib/api.js";
 import { confirm, notify, problemBox } from "../../lib/dialog.js";
 import { h, replace } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
-import { button, choice, field } from "../../lib/page.js";
+import { button, choice, field, timeField } from "../../lib/page.js";
 import { table } from "../../lib/table.js";
 
 const PLACES = [
@@ -17,9 +17,13 @@ const PLACES = [
 
 /** {element, update(group)}: a group that has members is not moved. `onDone` is told when it was. */
 export function resetForm(groupId, topics, onDone) {
-  const place = choice(PLACES, "earliest", { onchange: () => replace(where, placeInput(place.value)) });
+  const place = choice(PLACES, "earliest", { onchange: showPlace });
   const topic = choice([["", "all that it committed"], ...topics.map((name) => [name, name])], "");
   const where = h("div", { class: "reset-place" });
+  function showPlace() {
+    where.classList.toggle("wide", place.value === "time");
+    replace(where, placeInput(place.value));
+  }
   const preview = h("div", { class: "reset-preview", "aria-live": "polite" });
   const forget = () => replace(preview);
   const onSubmit = async (event) => {
@@ -35,6 +39,7 @@ export function resetForm(groupId, topics, onDone) {
   const submit = h("button", { type: "submit" }, "Preview");
   const hint = h("p", { class: "muted", role: "status" });
   const fields = [field("Move to", place), where, field("Topic", topic), submit];
+  for (const wide of [fields[0], fields[2]]) wide.classList.add("wide");
   return {
     element: h("div", {}, hint, h("form", { class: "fields", onsubmit: onSubmit, oninput: forget }, fields), preview),
     update({ members }) {
@@ -45,9 +50,9 @@ export function resetForm(groupId, topics, onDone) {
 }
 
 function placeInput(place) {
+  if (place === "time") return timeField("Time", h("input", { type: "datetime-local", step: 1, required: true }));
   const inputs = {
     offset: ["Offset", { type: "number", min: 0, step: 1 }],
-    time: ["Time", { type: "datetime-local", step: 1 }],
     shift: ["Records", { type: "number", step: 1 }],
   };
   const [name, kind] = inputs[place] ?? [];

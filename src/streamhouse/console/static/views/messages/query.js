@@ -2,7 +2,7 @@
 
 import { h, replace } from "../../lib/dom.js";
 import { time } from "../../lib/format.js";
-import { choice, field } from "../../lib/page.js";
+import { choice, field, timeField } from "../../lib/page.js";
 
 export const LIVE = "live";
 const MODES = [
@@ -21,7 +21,7 @@ const FIELDS = {
   offset: ["offset"],
   [LIVE]: FILTERS,
 };
-const CONDITION = 'value.amount > 3 and key == "alice"';
+const CONDITION = 'value.amount > 3 and key == "a"';
 
 /** {element, mode, ask()}; onAsk({mode, partition, …}) is called with what is asked for. */
 export class QueryForm {
@@ -71,20 +71,22 @@ export class QueryForm {
   arrange() {
     const mode = this.mode.value;
     const shown = (name, title, hint) => FIELDS[mode].includes(name) && field(title, this.inputs[name], hint);
+    const moment = (name, title) => FIELDS[mode].includes(name) && timeField(title, this.inputs[name]);
     const where = shown("where", "Where");
     const columns = shown("columns", "Columns");
-    for (const wide of [where, columns]) if (wide) wide.classList.add("wide");
+    const contains = shown("contains", "Contains");
+    for (const wide of [contains, where, columns]) if (wide) wide.classList.add("wide");
     replace(
       this.place,
       field("Show", this.mode),
       field("Partition", this.partition),
       shown("offset", "Offset"),
-      shown("from", "From"),
-      shown("to", "To"),
-      shown("key", "Key is"),
+      moment("from", "From"),
+      moment("to", "To"),
+      contains,
       shown("field", "JSON field"),
       shown("equals", "equals"),
-      shown("contains", "Contains"),
+      shown("key", "Key is"),
       where,
       columns,
       h("button", { type: "submit", class: "primary" }, mode === LIVE ? "Follow" : "Show"),

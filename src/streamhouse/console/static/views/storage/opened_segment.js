@@ -82,12 +82,12 @@ function blockStrip(blocks, indexPosition, size) {
 }
 
 const BLOCK_COLUMNS = [
-  { name: "block", title: "Block", value: (block) => block.block, sort: true, align: "right", width: "5rem" },
-  { name: "offsets", title: "Offsets", value: (block) => `${count(block.first_offset)} – ${count(block.end_offset - 1)}`, sort: (block) => block.first_offset },
-  { name: "records", title: "Records", value: (block) => count(block.record_count), sort: (block) => block.record_count, align: "right" },
+  { name: "block", title: "Block", value: (block) => block.block, sort: true, align: "right", width: "clamp(3.9rem, 6vw, 5rem)" },
+  { name: "offsets", title: "Offsets", value: (block) => `${count(block.first_offset)} – ${count(block.end_offset - 1)}`, sort: (block) => block.first_offset, width: "clamp(10rem, 16vw, 13rem)" },
+  { name: "records", title: "Records", value: (block) => count(block.record_count), sort: (block) => block.record_count, align: "right", narrow: false },
   { name: "size", title: "Size", value: (block) => bytes(block.size_bytes), sort: (block) => block.size_bytes, align: "right" },
   { name: "ratio", title: "Of raw", value: (block) => (block.raw_bytes ? percent(block.size_bytes / block.raw_bytes) : "–"), sort: (block) => block.size_bytes / (block.raw_bytes ?? Infinity), align: "right", narrow: false },
   { name: "codec", title: "Codec", value: (block) => block.problem ?? block.codec ?? "–", sort: true, narrow: false },
   { name: "position", title: "At byte", value: (block) => count(block.position), sort: (block) => block.position, align: "right", narrow: false },
-  { name: "last", title: "Latest record", value: (block) => time(block.max_timestamp_ms), sort: (block) => block.max_timestamp_ms, narrow: false },
+  { name: "last", title: "Latest record", value: (block) => time(block.max_timestamp_ms), sort: (block) => block.max_timestamp_ms, narrow: false, width: "20rem" },
 ];

@@ -2,7 +2,7 @@
 // segment yet is the band above them. Offsets never overlap, so the height of the pointer says which segment it means.
 
 import { replace, svg } from "../../lib/dom.js";
-import { brief, count, time } from "../../lib/format.js";
+import { brief, count, time, zone } from "../../lib/format.js";
 
 const HEIGHT = 320;
 const LEFT = 78;
@@ -10,7 +10,7 @@ const RIGHT = 12;
 const TOP = 12;
 const BOTTOM = 34;
 const SMALLEST_BOX = 3;
-const TICKS_ACROSS = 130;
+const TICKS_ACROSS = 180;
 const TICKS_UP = 5;
 const DAY_MS = 86_400_000;
 // Parts of 2026-01-31 14:05:09.123.
@@ -122,7 +122,8 @@ function grid(scale, width) {
     const timeMs = scale.start + (scale.span * tick) / ticks;
     const place = tick === 0 ? "is-left" : tick === ticks ? "is-right" : "is-middle";
     const at = { class: `axis-text ${place}`, x: scale.x(timeMs), y: HEIGHT - BOTTOM + 18 };
-    lines.push(svg("text", at, time(timeMs).slice(...(scale.span < DAY_MS ? TIME_OF_DAY : DATE_AND_TIME))));
+    const text = time(timeMs).slice(...(scale.span < DAY_MS ? TIME_OF_DAY : DATE_AND_TIME));
+    lines.push(svg("text", at, tick === ticks ? `${text} ${zone(timeMs)}` : text));
   }
   return lines;
 }

@@ -4,34 +4,28 @@ import { at, get, patch } from "../../lib/api.js";
 import { confirm, form, notify, problemBox } from "../../lib/dialog.js";
 import { h, replace } from "../../lib/dom.js";
 import { duration } from "../../lib/format.js";
-import { field } from "../../lib/page.js";
+import { below, field, middle } from "../../lib/page.js";
 import { table } from "../../lib/table.js";
+
+/** What is longer, as the largest number that there is, is no time that somebody chose. */
+const LONGEST_MS = 100 * 365 * 86_400_000;
 
 export function configuration(topic, signal) {
   let current = topic;
   const shown = table({
     columns: [
-      { name: "name", title: "Name", value: nameOf, sort: (row) => row.name, width: "24%" },
-      {
-        name: "value",
-        title: "Value",
-        value: ({ name, value }) => [value, h("span", { class: "muted" }, inWords(name, value))],
-      },
+      { name: "name", title: "Name", value: nameOf, sort: (row) => row.name, width: "clamp(17rem, 27vw, 22rem)" },
+      { name: "value", title: "Value", value: valueOf, narrow: false, width: "12rem" },
       { name: "source", title: "Set by", value: setBy, sort: (row) => row.source, narrow: false, width: "8rem" },
-      { name: "default", title: "If not set", value: (row) => row.default, narrow: false, width: "12%" },
-      {
-        name: "description",
-        title: "What it means",
-        value: (row) => h("span", { title: row.description }, row.description),
-        narrow: false,
-        width: "30%",
-      },
-      { name: "edit", title: "", value: (row) => editButton(row), width: "5.6rem", align: "right" },
+      { name: "default", title: "If not set", value: (row) => row.default, narrow: false, width: "9rem" },
+      { name: "description", title: "What it means", value: (row) => row.description, narrow: false },
+      { name: "edit", title: "", value: (row) => editButton(row), align: "right", width: "5.6rem" },
     ],
     key: (row) => row.name,
     filter: ({ name, value, description }) => `${name}=${value} ${description}`,
     onOpen: (row) => edit(row),
     label: "Configuration",
+    wraps: true,
   });
   function editButton(row) {
     return h("button", { type: "button", "aria-label": `Edit ${row.name}`, onclick: () => edit(row) }, "Edit");
@@ -63,11 +57,18 @@ function setBy({ source }) {
   return h("span", { class: source === "topic" ? "tag" : "muted" }, SOURCES[source] ?? source);
 }
 
-function nameOf({ name, no_effect_because: why }) {
-  return [h("code", {}, name), why && [" ", h("span", { class: "tag muted", title: `Since ${why}` }, "no effect")]];
+function nameOf(row) {
+  const idle = row.no_effect_because && h("span", { class: "tag muted", title: `Since ${row.no_effect_because}` }, "no effect");
+  return [h("code", {}, middle(row.name)), idle && h("div", {}, idle), below(h("div", { class: "set-to" }, valueOf(row)), row.description)];
 }
 
-const inWords = (name, value) => (name.endsWith(".ms") && /^-?\d+$/.test(value) ? `  ${duration(Number(value))}` : "");
+const valueOf = ({ name, value }) => [value, h("span", { class: "muted" }, inWords(name, value))];
+
+/** -1 is for ever where records are kept, and something else where something else is meant. */
+function inWords(name, value) {
+  const isDuration = name.endsWith(".ms") && /^\d+$/.test(value) && Number(value) <= LONGEST_MS;
+  return isDuration || (name === "retention.ms" && value === "-1") ? ` ${duration(Number(value))}` : "";
+}
 
 /** The topic as it is then, or null. */
 async function change(topic, { name, value, description, no_effect_because: why, default: otherwise }) {

@@ -6,8 +6,8 @@ import { problemBox } from "../../lib/dialog.js";
 import { h, replace } from "../../lib/dom.js";
 import { count, counted, duration } from "../../lib/format.js";
 import { later } from "../../lib/live.js";
-import { button, middle } from "../../lib/page.js";
-import { to } from "../../lib/route.js";
+import { below, button, middle } from "../../lib/page.js";
+import { keepQuery, to } from "../../lib/route.js";
 import { table } from "../../lib/table.js";
 
 const PERIOD_MS = 5_000;
@@ -15,9 +15,8 @@ const MOST_GROUPS = 100;
 const right = { align: "right" };
 const TONES = { growing: "bad", falling: "good", steady: "muted" };
 
-/** The element; it asks while it is seen. */
-export function consumers(topic, signal) {
-  let chosen = null;
+/** The element; it asks while it is seen. `chosen`: the group of which the partitions are shown, if any. */
+export function consumers(topic, chosen, signal) {
   const note = h("p", { class: "muted" });
   const trouble = h("div");
   const groups = table({
@@ -31,6 +30,7 @@ export function consumers(topic, signal) {
   const element = h("div", { class: "page" }, note, trouble, groups.element, partitions);
   function choose(group) {
     chosen = group.group_id;
+    keepQuery({ tab: "Consumers", group: chosen });
     showPartitions(group);
   }
   function showPartitions(group) {
@@ -72,17 +72,17 @@ const GROUP_COLUMNS = [
   {
     name: "group",
     title: "Group",
-    value: (group) => h("a", { href: to("groups", group.group_id) }, middle(group.group_id)),
+    value: (group) => [h("a", { href: to("groups", group.group_id) }, middle(group.group_id)), below(trendInWords(group))],
     sort: (group) => group.group_id,
   },
   { name: "state", title: "State", value: (group) => group.state, sort: true, narrow: false, width: "9rem" },
-  { name: "lag", title: "Lag", value: (group) => count(group.lag), sort: (group) => group.lag, width: "6.5rem", ...right },
+  { name: "lag", title: "Lag", value: (group) => count(group.lag), sort: (group) => group.lag, width: "clamp(5rem, 9vw, 6.5rem)", ...right },
   {
     name: "time",
     title: "Time behind",
     value: (group) => duration(group.lag_ms),
     sort: (group) => group.lag_ms,
-    width: "8rem",
+    width: "clamp(6.4rem, 10vw, 8rem)",
     ...right,
   },
   { name: "trend", title: "Trend", value: trendOf, sort: (group) => group.trend ?? "", width: "13rem", narrow: false },
@@ -97,6 +97,10 @@ const GROUP_COLUMNS = [
   },
 ];
 
+function trendInWords({ trend }) {
+  return trend === null ? "trend not known yet" : h("span", { class: TONES[trend] }, `lag ${trend}`);
+}
+
 function trendOf({ trend, lag_times_ms: times, lag_history: lags }) {
   if (trend === null) return h("span", { class: "muted" }, "not known yet");
   const points = times.map((time, index) => [time, lags[index]]);
@@ -109,12 +113,12 @@ const partitionColumns = (topic) => [
     title: "Partition",
     value: (each) => h("a", { href: to("topics", topic, "messages", nextToRead(each)) }, String(each.partition)),
     sort: (each) => each.partition,
-    width: "6.5rem",
+    width: "clamp(5.1rem, 9vw, 6.5rem)",
   },
   { name: "committed", title: "Committed", value: (each) => count(each.committed_offset), sort: (each) => each.committed_offset, ...right },
   { name: "end", title: "End", value: (each) => count(each.end_offset), sort: (each) => each.end_offset, narrow: false, ...right },
-  { name: "lag", title: "Lag", value: (each) => count(each.lag), sort: (each) => each.lag, ...right },
-  { name: "time", title: "Time behind", value: (each) => duration(each.lag_ms), sort: (each) => each.lag_ms, ...right },
+  { name: "lag", title: "Lag", value: (each) => count(each.lag), sort: (each) => each.lag, width: "clamp(5rem, 9vw, 8rem)", ...right },
+  { name: "time", title: "Time behind", value: (each) => duration(each.lag_ms), sort: (each) => each.lag_ms, width: "clamp(6.2rem, 10vw, 8rem)", ...right },
   {
     name: "member",
     title: "Read by",

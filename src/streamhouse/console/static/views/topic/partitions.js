@@ -30,14 +30,15 @@ function columns(topic) {
   const segments = (row) =>
     h("a", { href: to("storage", topic, String(row.partition)) }, count(row.segment_count));
   return [
-    { name: "partition", title: "Partition", value: (row) => row.partition, sort: true, width: "5.6rem" },
+    { name: "partition", title: "Partition", value: (row) => row.partition, sort: true, width: "clamp(5rem, 9vw, 6.6rem)" },
     { name: "leader", title: "Leader", value: leader, sort: (row) => row.leader ?? "" },
-    { name: "epoch", title: "Epoch", value: (row) => row.epoch, sort: true, narrow: false, width: "6rem", ...right },
+    { name: "epoch", title: "Epoch", value: (row) => row.epoch, sort: true, narrow: false, width: "5.6rem", ...right },
     {
       name: "start",
       title: "Log start",
       value: (row) => count(row.log_start_offset),
       sort: (row) => row.log_start_offset,
+      width: "7rem",
       narrow: false,
       ...right,
     },
@@ -46,6 +47,7 @@ function columns(topic) {
       title: "High watermark",
       value: (row) => count(row.high_watermark),
       sort: (row) => row.high_watermark,
+      width: "clamp(5.9rem, 12vw, 9.4rem)",
       ...right,
     },
     {
@@ -53,6 +55,7 @@ function columns(topic) {
       title: "In segments to",
       value: (row) => count(row.committed_end),
       sort: (row) => row.committed_end,
+      width: "9.2rem",
       narrow: false,
       ...right,
     },
@@ -70,7 +73,7 @@ function columns(topic) {
       title: "Size",
       value: (row) => bytes(row.stored_bytes),
       sort: (row) => row.stored_bytes,
-      width: "5.6rem",
+      width: "clamp(5.5rem, 9vw, 7rem)",
       ...right,
     },
     {
@@ -78,6 +81,7 @@ function columns(topic) {
       title: "Lease left",
       value: (row) => duration(row.lease_left_ms),
       sort: (row) => row.lease_left_ms,
+      width: "6.6rem",
       narrow: false,
       ...right,
     },
