@@ -40,10 +40,12 @@ from streamhouse.spark.pipelines.registry import (
 REPOSITORY = Path(__file__).parents[2]
 KEPT = REPOSITORY / "docs" / "screenshots"
 TOPICS = {ORDERS: 12, "payments": 6, "shipments": 6, "customers": 4, "clicks": 8, "revenue-per-minute": 2}
+OTHERS = [topic for topic in TOPICS if topic != ORDERS]
 GROUP = "billing"
 PIPELINE = "revenue"
 FOUND = urlencode({"where": "value.amount > 50 and value.paid", "columns": "value.order, value.amount, headers.source"})
 POINTS_OF_A_CHART = 4
+TREND = re.compile("growing|falling|steady")
 MOST_BYTES = 200_000
 Colours = Literal["light", "dark"]
 LOOKS: tuple[tuple[int, Colours], ...] = ((WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark"))
@@ -76,6 +78,8 @@ def shop(postgres_server: PostgresServer, s3_server: SeaweedServer) -> Iterator[
         for topic, partitions in TOPICS.items():
             shop.create_topic(topic, partitions)
         cluster.wait_led()
+        for number, topic in enumerate(OTHERS):
+            shop.produce(topic, [without_time(index) for index in range(200 * (number + 1))])
         yield shop
 
 
@@ -135,6 +139,7 @@ def test_the_pictures_of_the_docs_can_be_taken(
     with busy(shop, pipeline):
         member = shop.read_with(GROUP, ORDERS, 200, client_id="billing-1")
         eventually(lambda: measured(shop) >= POINTS_OF_A_CHART, "lines for the charts", pause=1)
+        eventually(lambda: followed(shop) >= POINTS_OF_A_CHART, "a line and a trend of the lag", pause=1)
         for width, colours in LOOKS:
             with viewing(browser, shop.http, width=width, colours=colours) as viewer:
                 take_all(viewer, shop, directory, f"{width}-{colours}")
@@ -150,6 +155,12 @@ def measured(shop: Shop) -> int:
     return sum(value is not None for value in shop.rest.get("metrics/history")["series"]["records_in"])
 
 
+def followed(shop: Shop) -> int:
+    """How often the node has seen how far behind the group is."""
+    [group] = shop.rest.get(f"topics/{ORDERS}/consumers")["groups"]
+    return 0 if group["trend"] is None else sum(value is not None for value in group["lag_history"])
+
+
 def take_all(viewer: Viewer, shop: Shop, directory: Path, look: str) -> None:
     def take(name: str) -> None:
         viewer.page.screenshot(path=directory / f"{name}-{look}.png", animations="disabled")
@@ -158,19 +169,22 @@ def take_all(viewer: Viewer, shop: Shop, directory: Path, look: str) -> None:
     expect(viewer.page.locator("path.line-0").first).to_be_visible()
     expect(viewer.figure("Agents")).to_contain_text("3 of 3")
     expect(viewer.figure("Records in")).to_contain_text(re.compile("[1-9].* /s"))
+    wait_for_chart(viewer, "/overview")
+    expect(viewer.page.get_by_text("measuring…")).to_have_count(0)
     take("overview")
     viewer.go("#/topics")
     records = viewer.row("Topics", ORDERS).get_by_role("gridcell").nth(2)
     expect(records).to_have_text(re.compile("[1-9]"))
     take("topics")
-    viewer.go(f"#/topics/{ORDERS}")
-    viewer.page.get_by_role("tab", name="Consumers").click()
-    viewer.row("Consumers", GROUP).get_by_role("gridcell").nth(2).click()
+    viewer.go(f"#/topics/{ORDERS}?tab=Consumers&group={GROUP}")
+    expect(viewer.row("Consumers", GROUP)).to_contain_text(TREND, use_inner_text=True)
     expect(viewer.table(f"Partitions read by {GROUP}").locator("tbody tr[data-index]").first).to_be_visible()
     take("consumers")
     viewer.go(f"#/topics/{ORDERS}/messages?{FOUND}")
     messages = viewer.table("Messages").locator("tbody tr[data-index]")
     expect(messages.first).to_be_visible()
+    for name in ("From (UTC)", "To (UTC)"):
+        expect(viewer.page.get_by_label(name, exact=True)).to_be_in_viewport(ratio=1)
     take("messages")
     viewer.go(f"#/topics/{ORDERS}/messages")
     expect(viewer.table("Messages").get_by_role("columnheader").last).to_have_text("Value")

@@ -10,8 +10,8 @@ const BOTTOM = 20;
 const TOP = 8;
 
 /** series: [{name, points: [[time in ms, number or null], …]}], oldest first; unit(number) → text; title.
- * Returns {element, update(series)}. */
-export function lineChart({ series = [], unit = brief, title = "" }) {
+ * isBinary: the unit goes up by 1024. Returns {element, update(series)}. */
+export function lineChart({ series = [], unit = brief, title = "", isBinary = false }) {
   const picture = svg("svg", { role: "img" });
   const legend = h("figcaption", { class: "legend" });
   const element = h("figure", { class: "chart" }, title && h("h3", {}, title), picture, legend);
@@ -19,7 +19,7 @@ export function lineChart({ series = [], unit = brief, title = "" }) {
   const draw = () => {
     const width = picture.clientWidth || USUAL_WIDTH;
     picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    replace(picture, drawing(shown, unit, width));
+    replace(picture, drawing(shown, unit, width, isBinary ? nextPowerOfTwo : niceTop));
   };
   const chart = {
     element,
@@ -83,12 +83,12 @@ export class History {
   }
 }
 
-function drawing(series, unit, width) {
+function drawing(series, unit, width, topOf) {
   const points = series.flatMap((one) => one.points).filter(([, value]) => value !== null && value !== undefined);
   if (points.length < 2)
     return svg("text", { x: width / 2, y: HEIGHT / 2, class: "axis", "text-anchor": "middle" }, "measuring…");
   const [from, to] = extent(points.map(([time]) => time));
-  const top = niceTop(Math.max(...points.map(([, value]) => value)));
+  const top = topOf(Math.max(...points.map(([, value]) => value)));
   const x = (time) => LEFT + ((time - from) / Math.max(1, to - from)) * (width - LEFT - 6);
   const y = (value) => TOP + (1 - value / top) * (HEIGHT - TOP - BOTTOM);
   return [
@@ -135,6 +135,8 @@ function extent(values) {
   }
   return [least, most];
 }
+
+const nextPowerOfTwo = (most) => (most <= 1 ? 1 : 2 ** Math.ceil(Math.log2(most)));
 
 /** The next of 1, 2, 5, 10, … so that the axis says round numbers. */
 function niceTop(most) {

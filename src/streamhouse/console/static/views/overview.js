@@ -102,7 +102,7 @@ function makeFigures() {
 }
 
 function makeCharts() {
-  const chart = (title, unit, ...names) => ({ chart: lineChart({ title, unit }), names });
+  const chart = (title, unit, ...names) => ({ chart: lineChart({ title, unit, isBinary: unit === byteRate }), names });
   return {
     records: chart("Records per second", rate, "in", "out"),
     bytes: chart("Throughput", byteRate, "bytes in", "bytes out"),

@@ -15,7 +15,7 @@ export function configuration(topic, signal) {
   const shown = table({
     columns: [
       { name: "name", title: "Name", value: nameOf, sort: (row) => row.name, width: "clamp(17rem, 27vw, 22rem)" },
-      { name: "value", title: "Value", value: valueOf, narrow: false, width: "12rem" },
+      { name: "value", title: "Value", value: valueOf, narrow: false, width: "13.4rem" },
       { name: "source", title: "Set by", value: setBy, sort: (row) => row.source, narrow: false, width: "8rem" },
       { name: "default", title: "If not set", value: (row) => row.default, narrow: false, width: "9rem" },
       { name: "description", title: "What it means", value: (row) => row.description, narrow: false },
