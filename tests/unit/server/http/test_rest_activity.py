@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from node.wait import eventually
+from node.wait import HUNG_SECONDS, eventually
 from rest_parts.caller import RestCaller
+from streamhouse.broker.records import RecordDoor
 from streamhouse.core import rise
 from streamhouse.model.errors import MetadataUnavailable
 from streamhouse.server.http.rest import alerts, consumers, sampler
+from streamhouse.server.http.rest.next_record_times import NextRecordTimes
 from streamhouse.testing import Broker
 
 
@@ -219,6 +223,32 @@ def test_what_was_measured_before_a_pause_is_neither_the_last_hour_nor_a_trend(m
         broker.faults.jump_clock(3 * 3_600_000)
         assert all(at_ms > last_ms for at_ms in rest.get("metrics/history")["times_ms"])
         assert consumer(rest, "orders", "readers")["lag_times_ms"] == []
+
+
+def test_reads_for_a_client_that_has_left_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    async def hang(*_: object, **__: object) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(RecordDoor, "read", hang)
+    monkeypatch.setitem(NextRecordTimes.__init__.__kwdefaults__, "patience_ms", 10**9)
+    with Broker(http=True, default_partitions=1) as broker:
+        rest = RestCaller(broker.endpoint)
+        broker.create_topic("orders", 1)
+        store(rest, "orders", 10)
+        rest.post("groups/readers/reset", {"to": "earliest", "topics": ["orders"]})
+        eventually(lambda: of_topic(rest, "orders")["records"] == 10, "where its partition ends")
+        assert broker.node.doors.http is not None
+        with socket.create_connection(("127.0.0.1", broker.node.doors.http.port), timeout=HUNG_SECONDS) as connection:
+            connection.sendall(b"GET /api/v1/topics/orders/consumers HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert begun.wait(HUNG_SECONDS)
+            assert not ended.is_set()
+        assert ended.wait(HUNG_SECONDS)
 
 
 def test_of_very_many_partitions_each_group_has_some_looked_at() -> None:
