@@ -55,6 +55,16 @@ def running(postgres_server: PostgresServer, s3_server: SeaweedServer, timings: 
         yield cluster
 
 
+def test_whoever_would_drain_the_only_agent_is_told_that_nobody_takes_over(viewer: Viewer, store: Shop) -> None:
+    [agent] = store.rest.get("agents")["agents"]
+    viewer.go(f"#/cluster?agent={agent['agent_id']}")
+    viewer.button("Drain").click()
+    expect(viewer.dialog).to_contain_text("No other agent of agent group default is alive")
+    expect(viewer.dialog).to_contain_text("new partitions get no leader until an agent is started")
+    viewer.button("Cancel", within=viewer.dialog).click()
+    assert store.rest.get("agents")["agents"][0]["state"] == "live"
+
+
 def test_the_ring_the_agents_and_the_leases_are_shown(viewer: Viewer, store: Shop) -> None:
     [agent] = store.rest.get("agents")["agents"]
     viewer.go("#/cluster")

@@ -278,6 +278,23 @@ def test_a_database_that_is_away_makes_what_is_shown_old_and_nothing_well(browse
             all_is_well(viewer)
 
 
+@pytest.mark.parametrize("address", ["#/topics", f"#/topics/{ORDERS}?tab=Consumers"])
+def test_a_database_that_is_away_makes_what_is_shown_of_topics_old(
+    browser: Browser, patient: Cluster, address: str
+) -> None:
+    asked = patient.agents["a1"]
+    with watching(browser, patient) as viewer:
+        viewer.expects_refusal(503)
+        viewer.go(address)
+        expect(viewer.page.get_by_role("grid").first).to_be_visible()
+        old = viewer.page.locator("#old")
+        expect(old).to_be_hidden()
+        asked.cut(Way.DATABASE, Cut.ENDED)
+        expect(old).to_contain_text("What is shown is from")
+        asked.mend()
+        expect(old).to_be_hidden()
+
+
 def test_an_agent_that_is_cut_off_from_the_database_answers_and_is_said_to_be_cut_off(
     browser: Browser, brisk: Cluster
 ) -> None:

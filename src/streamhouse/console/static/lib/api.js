@@ -21,15 +21,19 @@ export const put = (path, body, signal) => call("PUT", path, { body, signal });
 export const patch = (path, body, signal) => call("PATCH", path, { body, signal });
 export const del = (path, signal) => call("DELETE", path, { signal });
 
-/** All pages of a list, of which `field` is the name: at most so many rows, as a browser has to hold them. */
-export async function all(path, field, query, signal, most = 20_000) {
+const MOST_ROWS = 20_000;
+
+/** All pages of a list, of which `field` is the name: at most so many rows, as a browser has to hold them. `onPage` is
+ * told what else each says. */
+export async function all(path, field, query, signal, onPage = () => {}) {
   const rows = [];
   let after = query?.after;
   do {
     const page = await get(path, { limit: 10_000, ...query, after }, signal);
+    onPage(page);
     rows.push(...page[field]);
     after = page.next;
-  } while (after !== null && after !== undefined && rows.length < most);
+  } while (after !== null && after !== undefined && rows.length < MOST_ROWS);
   return rows;
 }
 

@@ -59,6 +59,15 @@ export function aging(signal) {
   return (problem, goodAt) => signal.aborted || tell(what, problem, goodAt);
 }
 
+const STORE_AWAY = new Error("the metadata store does not answer the node");
+
+/** The same for answers that go on without the metadata store: returns tell(since when it is silent, or null if it is
+ * not), with another goodAt if more is known of that. */
+export function agingWithStore(signal) {
+  const old = aging(signal);
+  return (since, goodAt = since) => old(since !== null && STORE_AWAY, goodAt);
+}
+
 function tell(loop, problem, goodAt) {
   if (problem) troubles.set(loop, { problem, goodAt });
   else troubles.delete(loop);

@@ -164,7 +164,7 @@ class Messages {
     load(0);
   }
 
-  show({ records, scanned, unreadable, next }, place) {
+  show({ records, scanned, tooLong, unreadable, next }, place) {
     replace(
       this.trouble,
       unreadable.map((each) => problemBox(passedOver(each))),
@@ -172,7 +172,8 @@ class Messages {
     this.table.empty = "No messages.";
     this.table.search("");
     this.table.update(records);
-    const found = `Page ${place + 1}: ${count(records.length)} found in ${count(scanned)} looked at`;
+    const without = tooLong ? `, ${count(tooLong)} too long to be read as JSON` : "";
+    const found = `Page ${place + 1}: ${count(records.length)} found in ${count(scanned)} looked at${without}`;
     this.state.textContent = next === null ? `${found}, to the end` : found;
   }
 

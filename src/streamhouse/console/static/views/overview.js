@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { History, lineChart } from "../lib/chart.js";
 import { h, replace } from "../lib/dom.js";
 import { brief, byteRate, bytes, count, counted, duration, percent, rate } from "../lib/format.js";
-import { aging, every } from "../lib/live.js";
+import { agingWithStore, every } from "../lib/live.js";
 import { claim, figure, pageHead } from "../lib/page.js";
 import { alertCards } from "./overview/alerts.js";
 
@@ -29,7 +29,7 @@ export async function render(root, _, signal) {
   const figures = makeFigures();
   const charts = makeCharts();
   const alerts = alertCards();
-  const old = aging(signal);
+  const old = agingWithStore(signal);
   const where = h("p", { class: "muted break" });
   replace(
     root,
@@ -58,9 +58,8 @@ export async function render(root, _, signal) {
     for (const { chart, names } of Object.values(charts)) chart.update(history.series(...names));
     alerts.update(now.alerts);
     where.textContent = whereFrom(now);
-    const isSilent = now.metadata_silent_since_ms !== null;
     // By the node's clock, which need not be the browser's.
-    old(isSilent && STORE_AWAY, Date.now() - (now.at_ms - now.cluster_at_ms));
+    old(now.metadata_silent_since_ms, Date.now() - (now.at_ms - now.cluster_at_ms));
   });
 }
 
@@ -69,8 +68,6 @@ function beginWith({ times_ms: times, series }, ahead) {
   const pointsOf = (values) => times.map((at, index) => [at + ahead, values[index]]);
   history.begin(Object.fromEntries(Object.entries(SERIES).map(([name, theirs]) => [name, pointsOf(series[theirs])])));
 }
-
-const STORE_AWAY = new Error("the metadata store does not answer the node");
 
 function whereFrom({ nodes, node, unanswered, cluster }) {
   const own = node.node_id < 0 ? "a server without an agent" : `agent ${node.agent_id}`;

@@ -11,7 +11,7 @@ import { table } from "../lib/table.js";
 import { deadLetters } from "./pipelines/dead_letters.js";
 
 const REFRESH_MS = 2_000;
-const STATE_KINDS = { running: "good", silent: "bad", ended: "muted", failed: "bad", died: "bad" };
+const STATE_KINDS = { running: "good", silent: "bad", unknown: "warn", ended: "muted", failed: "bad", died: "bad" };
 /** The query that writes the dead letters: its rows are none of the pipeline's own. */
 const DEAD_LETTER_QUERY = "dead_letter";
 

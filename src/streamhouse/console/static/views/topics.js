@@ -3,7 +3,7 @@
 import { all, get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { ago, bytes, count, duration, rate } from "../lib/format.js";
-import { later } from "../lib/live.js";
+import { agingWithStore, later } from "../lib/live.js";
 import { below, button, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
@@ -82,8 +82,9 @@ export async function render(root, params, signal) {
     const rows = listed.map((topic) => ({ ...topic, activity: activity.get(topic.name) ?? NO_ACTIVITY }));
     return topics.update(rows);
   };
+  const old = agingWithStore(signal);
   const askActivity = async () => {
-    const rows = await all("topic-activity", "topics", {}, signal);
+    const rows = await all("topic-activity", "topics", {}, signal, (page) => old(page.metadata_silent_since_ms));
     activity = new Map(rows.map((row) => [row.name, row]));
     draw();
   };

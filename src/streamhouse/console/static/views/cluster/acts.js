@@ -6,10 +6,12 @@ import { h } from "../../lib/dom.js";
 import { counted } from "../../lib/format.js";
 import { choice, field } from "../../lib/page.js";
 
-/** The order is kept in the metadata store, where the agent finds it if it is well. */
-export async function drain({ agent_id: agentId, partitions_led: led, answers }) {
+/** The order is kept in the metadata store, where the agent finds it if it is well. `others`: who could take over. */
+export async function drain({ agent_id: agentId, partitions_led: led, answers, agent_group: group }, others) {
   const what = `the ${counted(led, "partition")} that it leads`;
-  const now = `${agentId} hands over ${what}, one by one, while clients go on, and leads nothing until it is started again.`;
+  const now = others.length
+    ? `${agentId} hands over ${what}, one by one, while clients go on, and leads nothing until it is started again.`
+    : `No other agent of agent group ${group} is alive: ${what} stay with ${agentId} until it stops, and new partitions get no leader until an agent is started.`;
   const later = `${agentId} does not answer. The order is kept for it: it gives away ${what} when it goes on, and nothing until then. If it is started anew instead, the order is void.`;
   const isMute = answers === false;
   if (!(await confirm({ title: `Drain ${agentId}?`, text: isMute ? later : now, action: "Drain" }))) return;
@@ -40,8 +42,8 @@ export async function unpin({ topic, partition, pinned_to: pinned }) {
 
 async function told(call, done) {
   try {
-    await call;
-    notify(done);
+    const answer = await call;
+    notify(answer?.note ? `${done}; ${answer.note}` : done);
   } catch (problem) {
     notify(`${problem.message}${problem.hint ? `: ${problem.hint}` : ""}`, "bad");
   }

@@ -43,12 +43,16 @@ export function chosenCard() {
 
   function showAgent(agent) {
     const state = stateOf(agent);
-    const buttons = state === "live" || state === "no answer" ? [["Drain", () => drain(current())]] : [];
+    const buttons = state === "live" || state === "no answer" ? [["Drain", () => drain(current(), othersOf(current()))]] : [];
     const lines = state === "silent" ? [[FORGET, `streamhouse agent forget ${agent.agent_id} --metadata postgresql://…`]] : [];
     say(`Agent ${agent.agent_id}`, facts(agentFacts(agent)), buttons, lines);
   }
 
   const current = () => known.agents.find(({ agent_id: name }) => name === what.agent);
+
+  /** Who else may lead what it leads. */
+  const othersOf = ({ agent_id: id, agent_group: group }) =>
+    known.agents.filter((agent) => agent.agent_id !== id && agent.agent_group === group && agent.state === "live");
 
   function showPartition(partition) {
     const now = () => known.partitions.find((each) => partitionName(each) === what.partition);

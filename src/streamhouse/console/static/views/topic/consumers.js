@@ -5,7 +5,7 @@ import { sparkline } from "../../lib/chart.js";
 import { problemBox } from "../../lib/dialog.js";
 import { h, replace } from "../../lib/dom.js";
 import { count, counted, duration } from "../../lib/format.js";
-import { later } from "../../lib/live.js";
+import { agingWithStore, later } from "../../lib/live.js";
 import { below, button, middle } from "../../lib/page.js";
 import { keepQuery, to } from "../../lib/route.js";
 import { table } from "../../lib/table.js";
@@ -42,12 +42,14 @@ export function consumers(topic, chosen, signal) {
     });
     replace(partitions, h("h2", {}, `What ${group.group_id} reads`), shown.element);
   }
+  const old = agingWithStore(signal);
   const refresh = async () => {
-    if (element.offsetParent === null) return;
+    if (element.offsetParent === null) return old(null); // what is not shown is not old
     const found = [];
     let after = "";
     do {
       const answer = await get(at`topics/${topic}/consumers`, { limit: 20, after }, signal);
+      old(answer.metadata_silent_since_ms);
       found.push(...answer.groups);
       after = answer.next;
     } while (after !== null && found.length < MOST_GROUPS);
