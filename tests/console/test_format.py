@@ -42,20 +42,6 @@ def test_a_number_is_written_with_its_unit(viewer: Viewer, how: str, cases: dict
     assert {value: written(viewer, how, value) for value in cases} == cases
 
 
-_AXIS = """async () => {
-    const [{ lineChart }, { byteRate }] = await Promise.all(
-        ['chart', 'format'].map((name) => import(`/console/static/lib/${name}.js`)));
-    const series = [{ name: 'in', points: [[0, 100_000], [1000, 130_000]] }];
-    const { element } = lineChart({ series, unit: byteRate, isBinary: true });
-    return [...element.querySelectorAll('text[text-anchor="end"]')].map((text) => text.textContent);
-}"""
-
-
-def test_an_axis_of_bytes_has_round_numbers_of_them(viewer: Viewer) -> None:
-    viewer.go("#/nowhere")
-    assert viewer.page.evaluate(_AXIS)[:3] == ["0 B/s", "64 KiB/s", "128 KiB/s"]
-
-
 def test_one_thing_is_not_written_as_many(viewer: Viewer) -> None:
     assert [written(viewer, "counted", number, "group") for number in (0, 1, 2)] == ["0 groups", "1 group", "2 groups"]
 

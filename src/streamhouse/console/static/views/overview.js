@@ -52,8 +52,8 @@ export async function render(root, _, signal) {
   await every(PERIOD_MS, signal, async () => {
     const now = await get("overview", {}, signal);
     if (past) beginWith(past, Date.now() - now.at_ms);
+    const rates = measure(now, past !== null);
     past = null;
-    const rates = measure(now);
     showFigures(figures, now, rates);
     for (const { chart, names } of Object.values(charts)) chart.update(history.series(...names));
     alerts.update(now.alerts);
@@ -108,8 +108,9 @@ function makeCharts() {
   };
 }
 
-/** Rates since the last time, of all nodes together; null where they are not known, as after a restart. */
-function measure(now) {
+/** Rates since the last time, of all nodes together; null where they are not known, as after a restart. The first look
+ * alone says no rate, which is no gap in what the node has measured. */
+function measure(now, isFirst) {
   const seconds = before && before.node.agent_id === now.node.agent_id ? (now.at_ms - before.at_ms) / 1000 : 0;
   const known = new Map(before?.nodes.map((node) => [node.agent_id, node]));
   const since = (field) => {
@@ -125,7 +126,7 @@ function measure(now) {
     p99: slowest(now.nodes, "produce_p99_ms"),
     lag: now.cluster.without.length ? null : now.cluster.total_lag,
   };
-  for (const [name, value] of Object.entries(rates)) history.add(name, value);
+  for (const [name, value] of Object.entries(rates)) if (value !== null || !isFirst) history.add(name, value);
   before = now;
   return rates;
 }
