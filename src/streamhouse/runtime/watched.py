@@ -54,9 +54,11 @@ class Watched(Generic[T]):
         if self._asking is None:
             self._asked_at_ms = self._clock.now_ms()
             self._asking = self._tasks.start(self._put(), self._name)
+        asking = self._asking
         wait_ms = self._patience_ms if self.silence is None else _GLANCE_MS
-        await asyncio.wait((self._asking,), timeout=wait_ms / 1000)
-        if self._asking is not None:
+        await asyncio.wait((asking,), timeout=wait_ms / 1000)
+        # Another may have been put already by who looks anew: that one's time has not come.
+        if not asking.done():
             self._is_silent(f"no answer within {self._patience_ms} ms")
 
     async def look_anew(self) -> None:

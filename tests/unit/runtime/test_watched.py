@@ -80,6 +80,26 @@ async def test_who_looks_for_what_was_just_done_is_not_content_with_an_older_que
     assert far.asked == 3, "where none is under way, one is enough"
 
 
+async def test_a_question_that_another_has_put_since_is_no_silence() -> None:
+    far = Far()
+    watched = Watched(far, ManualClock(), TaskGroup("test"), "far", patience_ms=60_000)
+    far.may_answer.clear()
+    looks = [asyncio.ensure_future(watched.look())]
+    await asyncio.sleep(0)
+    looks += [asyncio.ensure_future(watched.look_anew()) for _ in range(3)]
+    await asyncio.sleep(0)
+    far.may_answer.set()
+    while far.asked < 2:
+        far.may_answer.clear()
+        await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+        assert watched.silence is None, "its time has not come"
+    far.may_answer.set()
+    await asyncio.gather(*looks)
+    assert (far.asked, watched.silence) == (2, None)
+
+
 async def test_those_who_look_together_share_one_question() -> None:
     far = Far()
     watched = Watched(far, ManualClock(), TaskGroup("test"), "far", patience_ms=60_000)
