@@ -9,7 +9,7 @@ import click
 from streamhouse.cli.agent_report import agent_as_json, drained_as_json, named, print_agents, print_drained
 from streamhouse.cli.completing import complete_agents
 from streamhouse.cli.console import announce, count_of, print_json, print_line
-from streamhouse.cli.options import as_duration_ms, json_option
+from streamhouse.cli.options import as_agent_id, as_duration_ms, json_option
 from streamhouse.cli.settings_options import effective_settings, settings_options
 from streamhouse.cli.where import database_of, database_options, place_of, place_options
 from streamhouse.cluster.state import AgentState, ClusterState, name_of, read_cluster_state, waits_for
@@ -78,7 +78,7 @@ def list_agents(as_json: bool, bootstrap: str | None, config_file: str | None, *
 
 
 @agent.command(short_help="Make an agent give away what it leads.")
-@click.argument("agent_id", metavar="ID", shell_complete=complete_agents)
+@click.argument("agent_id", metavar="ID", callback=as_agent_id, shell_complete=complete_agents)
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it leads nothing.")
 @click.option(
     "--timeout", "timeout_ms", default="2m", show_default=True, callback=as_duration_ms, help="How long to wait."
@@ -118,7 +118,7 @@ def drain(
 
 
 @agent.command(short_help="Forget an agent that is gone for good.")
-@click.argument("agent_id", metavar="ID")
+@click.argument("agent_id", metavar="ID", callback=as_agent_id)
 @database_options("data_dir", "metadata")
 def forget(agent_id: str, config_file: str | None, **given: str | bool | None) -> None:
     """Take an agent that is gone for good off the list, so that nobody waits for it or is warned of it.

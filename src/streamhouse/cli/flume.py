@@ -9,7 +9,7 @@ import click
 
 from streamhouse.cli.completing import complete_topics
 from streamhouse.cli.console import announce, print_line, print_note
-from streamhouse.cli.options import as_addresses, run_async
+from streamhouse.cli.options import as_addresses, as_topic_name, run_async
 from streamhouse.model.errors import NotFound, StreamHouseError, Unavailable
 
 DEFAULT_PORT = 9092
@@ -75,7 +75,13 @@ def broker(port: int, data: Path, host: str, partitions: int) -> int:
 
 @flume.command()
 @_broker_option
-@click.option("--topic", required=True, shell_complete=complete_topics, help="Created if it does not exist.")
+@click.option(
+    "--topic",
+    required=True,
+    callback=as_topic_name,
+    shell_complete=complete_topics,
+    help="Created if it does not exist.",
+)
 @click.option("--message", required=True, help="The payload.")
 @click.option("--key", help="Messages of one key go to one partition; without one they go to partition 0.")
 @click.option("--partition", type=click.IntRange(min=0), help="Write to this partition, whatever the key.")
@@ -120,7 +126,7 @@ async def _is_there(broker: str, topic: str) -> bool:
 
 @flume.command()
 @_broker_option
-@click.option("--topic", required=True, shell_complete=complete_topics)
+@click.option("--topic", required=True, callback=as_topic_name, shell_complete=complete_topics)
 @click.option("--partition", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--offset", type=click.IntRange(min=0), default=0, show_default=True, help="Where to start.")
 @click.option(

@@ -14,7 +14,7 @@ from streamhouse.cli.group_report import (
     print_description,
     print_moves,
 )
-from streamhouse.cli.options import as_group_id, bootstrap_option, json_option, run_async
+from streamhouse.cli.options import as_group_id, as_topic_names, bootstrap_option, json_option, run_async
 from streamhouse.cli.start_offset import parse_start_offset
 from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
 from streamhouse.model.errors import InvalidInput
@@ -109,6 +109,7 @@ def describe(name: str, as_json: bool, bootstrap: str) -> None:
     "topics",
     multiple=True,
     metavar="TOPIC",
+    callback=as_topic_names,
     shell_complete=complete_topics,
     help="Topic to move in; may be repeated.",
 )

@@ -16,6 +16,8 @@ from streamhouse.cli.options import (
     DEFAULT_BOOTSTRAP,
     as_duration_ms,
     as_size_bytes,
+    as_topic_name,
+    as_topic_names,
     json_option,
     parse_assignments,
 )
@@ -102,7 +104,7 @@ _target_size_option = click.option(
 
 
 @maintain.command(short_help="Keep the latest record of each key.")
-@click.argument("topics", nargs=-1, shell_complete=complete_topics)
+@click.argument("topics", nargs=-1, callback=as_topic_names, shell_complete=complete_topics)
 @_target_size_option
 @_dry_run_option("Find out what would go, and change nothing.")
 @json_option
@@ -143,7 +145,7 @@ def compact(
 
 
 @maintain.command(short_help="Make few large segments of many small ones.")
-@click.argument("topics", nargs=-1, shell_complete=complete_topics)
+@click.argument("topics", nargs=-1, callback=as_topic_names, shell_complete=complete_topics)
 @_target_size_option
 @_dry_run_option("Show what would be merged, and change nothing.")
 @json_option
@@ -184,7 +186,7 @@ def merge(
 
 
 @maintain.command(short_help="Copy a topic to Parquet, Delta or Iceberg.")
-@click.argument("topic", shell_complete=complete_topics)
+@click.argument("topic", callback=as_topic_name, shell_complete=complete_topics)
 @click.option(
     "--to",
     "location",
@@ -259,7 +261,7 @@ def export(
 
 
 @maintain.command(short_help="Check every byte of a bucket.")
-@click.argument("topics", nargs=-1, shell_complete=complete_topics)
+@click.argument("topics", nargs=-1, callback=as_topic_names, shell_complete=complete_topics)
 @click.option(
     "--settling",
     "settling_ms",

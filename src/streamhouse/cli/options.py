@@ -10,7 +10,7 @@ import click
 
 from streamhouse.cli.usage import refusing_as_usage
 from streamhouse.model.errors import InvalidConfig
-from streamhouse.model.names import check_group_id, check_topic_name
+from streamhouse.model.names import check_agent_id, check_group_id, check_topic_name
 from streamhouse.model.units import parse_duration_ms, parse_size_bytes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -62,6 +62,19 @@ def as_topic_name(ctx: click.Context, param: click.Parameter, text: str | None) 
     if text is not None:
         with refusing_as_usage():
             check_topic_name(text)
+    return text
+
+
+def as_topic_names(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        as_topic_name(ctx, param, text)
+    return texts
+
+
+def as_agent_id(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    if text is not None:
+        with refusing_as_usage():
+            check_agent_id(text)
     return text
 
 

@@ -10,7 +10,7 @@ import click
 from streamhouse.cli.completing import complete_agents, complete_topics
 from streamhouse.cli.console import print_json, print_line
 from streamhouse.cli.escape import escape_text
-from streamhouse.cli.options import as_duration_ms, as_topic_name, json_option
+from streamhouse.cli.options import as_agent_id, as_duration_ms, as_topic_name, json_option
 from streamhouse.cli.partition_report import placement_as_json, print_placements
 from streamhouse.cli.where import database_of, database_options, place_of, place_options
 from streamhouse.cluster.orders import waiting_note
@@ -77,6 +77,7 @@ def list_partitions(
     "--to",
     "agent_id",
     metavar="ID",
+    callback=as_agent_id,
     shell_complete=complete_agents,
     help="The agent that is to lead it from now on, whoever owns it.",
 )

@@ -21,6 +21,7 @@ from streamhouse.cli.settings import (
     variable_name,
 )
 from streamhouse.cli.usage import refusing_as_usage
+from streamhouse.model.names import check_agent_id
 from streamhouse.model.settings import Kind, Settings
 
 _METAVARS = {
@@ -58,6 +59,7 @@ def effective_settings(config_file: str | None, given: Mapping[str, str | bool |
         file = read_settings_file(config_file) if config_file else None
         effective = load_settings(flags=flags, environ=os.environ, file=file)
         _check_places(effective.settings, given)
+        _check_names(effective, given)
     return effective
 
 
@@ -72,6 +74,22 @@ def _check_places(settings: Settings, options: Mapping[str, str | bool | None]) 
         from streamhouse.metadata.open import check_metadata_url
 
         check_metadata_url(settings.metadata)
+
+
+def _check_names(effective: EffectiveSettings, options: Mapping[str, str | bool | None]) -> None:
+    """Names of a node that a command takes, and that are set: what a node would refuse after it has made its files."""
+    from streamhouse.client.address import parse_advertised
+
+    checks: dict[str, Callable[[str], object]] = {
+        "agent_id": check_agent_id,
+        "advertise": parse_advertised,
+        "advertise_http": parse_advertised,
+    }
+    for setting, check in checks.items():
+        name = getattr(effective.settings, setting)
+        if name and setting in options:
+            with refusing_as_usage(effective.sources[setting]):
+                check(name)
 
 
 def _option(item: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from streamhouse.model.errors import InvalidInput
+from streamhouse.model.errors import InvalidConfig, InvalidInput
 
 DEFAULT_PORT = 9092
 
@@ -24,6 +24,15 @@ class Address:
 def parse_bootstrap(text: str, default_port: int = DEFAULT_PORT) -> tuple[Address, ...]:
     """The brokers to ask first, in the order given."""
     return tuple(_parse_address(part.strip(), default_port) for part in text.split(","))
+
+
+def parse_advertised(text: str, default_port: int = DEFAULT_PORT) -> Address:
+    """The one address that others are told."""
+    try:
+        (told,) = parse_bootstrap(text, default_port)
+    except (InvalidInput, ValueError):
+        raise InvalidConfig(f"{text!r} is not an address to advertise", hint="write HOST or HOST:PORT") from None
+    return told
 
 
 def _parse_address(text: str, default_port: int) -> Address:

@@ -165,6 +165,15 @@ def test_an_agent_that_is_gone_for_good_is_forgotten(shell: ClusterShell, databa
     assert "there is no agent 'a1'" in shell.fails("agent", "forget", "a1")
 
 
+@pytest.mark.parametrize("agent_id", ["", "a b"])
+@pytest.mark.parametrize("command", ["drain", "forget"])
+def test_an_id_that_no_agent_can_have_is_wrong_usage(shell: ClusterShell, command: str, agent_id: str) -> None:
+    code, _, err = shell.run("agent", command, agent_id)
+
+    assert code == 2
+    assert f"{agent_id!r} is not an agent id" in err
+
+
 def test_an_agent_that_is_alive_is_not_forgotten(shell: ClusterShell) -> None:
     shell.register("a1")
 

@@ -87,10 +87,18 @@ def test_help_imports_nothing_that_takes_long() -> None:
         ["serve", "--objects", "s3://bucket/p", "--s3-access-key-id", "id"],
         ["serve", "--metadata", "mysql://host/db"],
         ["serve", "--agents", "2"],
+        ["serve", "--agent-id", "a b"],
+        ["serve", "--advertise", "bad host"],
+        ["serve", "--advertise", "one,two"],
+        ["serve", "--advertise-http", "one:two"],
+        ["agent", "--agent-id", "a b"],
+        ["config", "--advertise", "one:two"],
         ["agent", "--lease-ttl", "soon"],
         ["agent", "list", "--metadata", "nonsense"],
         ["agent", "drain", "a1", "--timeout", "soon"],
         ["agent", "drain"],
+        ["agent", "drain", "a b"],
+        ["agent", "drain", ""],
         ["config", "--segment-bytes", "big"],
         ["topic", "list", "--bootstrap", "ftp://x"],
         ["topic", "create", "x", "--config", "retention.ms=soon"],
@@ -139,14 +147,23 @@ def test_help_imports_nothing_that_takes_long() -> None:
         ["maintain", "compact", "--target-size", "big"],
         ["maintain", "compact", "--s3-region", "x", "--config", "/no/such/file.toml"],
         ["maintain", "verify", "--settling", "soon"],
+        ["maintain", "compact", "a b"],
+        ["maintain", "merge", "x", "a b"],
+        ["maintain", "export", "a b", "--to", "x"],
+        ["maintain", "verify", "a b"],
         ["maintain", "rebuild", "--metadata", "nonsense"],
         ["cluster", "verify", "--objects", "nonsense"],
         ["partition", "move", "x", "0"],
+        ["partition", "move", "x", "0", "--to", ""],
+        ["partition", "move", "x", "0", "--to", "a b"],
         ["partition", "list", "--config", "/no/such/file.toml"],
         ["group", "reset", "g"],
         ["group", "reset", "g", "--topic", "t", "--to-time", "soon"],
+        ["group", "reset", "g", "--topic", "a b", "--to-earliest"],
         ["flume", "produce", "--broker", "host:port", "--topic", "t", "--message", "m"],
         ["flume", "consume", "--broker", "http://host", "--topic", "t"],
+        ["flume", "produce", "--topic", "a b", "--message", "m"],
+        ["flume", "consume", "--topic", "a b"],
     ],
     ids=" ".join,
 )
@@ -258,6 +275,22 @@ def test_config_shows_where_each_setting_came_from(
     assert shown["s3_secret_access_key"]["source"] == "AWS_SECRET_ACCESS_KEY"
     assert shown["host"]["source"] == "default"
     assert "hunter2" not in printed
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"), [("agent_id", "a b"), ("advertise", "bad host"), ("advertise_http", "one:two")]
+)
+def test_what_a_node_cannot_be_called_is_refused_with_who_said_so(
+    setting: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(f'{setting} = "{name}"\n')
+
+    assert run(["config", "--config", str(file)]) == 2
+    assert f"error: {file}: {setting}: {name!r} is not" in capsys.readouterr().err
+    monkeypatch.setenv(f"STREAMHOUSE_{setting.upper()}", name)
+    assert run(["config"]) == 2
+    assert f"error: STREAMHOUSE_{setting.upper()}: {name!r} is not" in capsys.readouterr().err
 
 
 def test_config_can_show_only_what_was_changed(capsys: pytest.CaptureFixture[str]) -> None:

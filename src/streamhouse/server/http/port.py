@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from typing import NamedTuple
 
-from streamhouse.client.address import Address, parse_bootstrap
-from streamhouse.model.errors import InvalidConfig, InvalidInput, StorageUnavailable
+from streamhouse.client.address import Address, parse_advertised
+from streamhouse.model.errors import StorageUnavailable
 from streamhouse.model.settings import Settings
 from streamhouse.server.tcp import bind
 
@@ -34,13 +34,7 @@ def advertised_http(settings: Settings, host: str, port: int) -> str:
     """Where it is said to be: on the host by which clients know the node, unless a setting says otherwise."""
     if not settings.advertise_http:
         return str(Address(host, port))
-    try:
-        (told,) = parse_bootstrap(settings.advertise_http, port)
-    except (InvalidInput, ValueError):
-        raise InvalidConfig(
-            f"{settings.advertise_http!r} is not an address to advertise", hint="write HOST or HOST:PORT"
-        ) from None
-    return str(told)
+    return str(parse_advertised(settings.advertise_http, port))
 
 
 def cannot_listen(settings: Settings, problem: OSError) -> StorageUnavailable:
