@@ -23,6 +23,8 @@ EXIT_BROKEN_PIPE = 128 + 13
 
 # Click's words for it; some of its versions add a suggestion to them, which knows nothing of what is loaded lazily.
 _UNKNOWN_COMMAND = re.compile(r"No such command '(.*)'\.", re.DOTALL)
+# What Click puts between the values that a missing argument may have.
+_LINE_BREAK = "\n\t"
 
 # A command's module is imported only when it runs or is listed: `--help` must not wait for a broker's imports.
 _COMMANDS = {
@@ -128,7 +130,7 @@ def _usage_failure(problem: click.ClickException) -> int:
         print(problem.format_message())
         return EXIT_USAGE
     unknown = _UNKNOWN_COMMAND.fullmatch(problem.message)
-    said = f"there is no command {unknown[1]!r}" if unknown else problem.format_message()
+    said = f"there is no command {unknown[1]!r}" if unknown else problem.format_message().replace(_LINE_BREAK, " ")
     hints = _usage_hints(problem)
     print_error(f"{said} ({'; '.join(hints)})" if hints else said)
     return EXIT_USAGE if isinstance(problem, click.UsageError) else EXIT_FAILURE

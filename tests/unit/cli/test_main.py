@@ -116,6 +116,7 @@ def test_help_imports_nothing_that_takes_long() -> None:
         ["consume", "x", "--group", "g", "--partition", "0"],
         ["consume", "x", "--group", ""],
         ["completion", "tcsh"],
+        ["completion"],
         ["consume", "x", "--offset", "yesterday"],
         ["consume", "x", "--offset", "@yesterday"],
         ["wal", "show", "/no/such/file.wal"],
@@ -179,6 +180,7 @@ def test_wrong_usage_is_one_line_and_exit_code_two(
     assert captured.err.startswith("error: ")
     assert "--help" in captured.err
     assert captured.err.count("\n") == 1
+    assert "\\n" not in captured.err
     assert not list(tmp_path.iterdir())
 
 
