@@ -45,3 +45,9 @@ def test_partitions_that_were_just_made_are_led(cluster: Cluster, tmp_path_facto
     ) as server:
         create(server.bootstrap, topic := cluster.new_topic())
         assert_unmoved(not leaderless(cluster, topic, PARTITIONS), f"{topic} by a server without an agent")
+        rest = RestCaller(server.http)
+        rest.post("topics", {"name": (topic := cluster.new_topic()), "partition_count": PARTITIONS}, status=201)
+        assert_unmoved(
+            all(partition["leader"] for partition in rest.get(f"topics/{topic}/partitions")["partitions"]),
+            f"{topic} as that server lists it right after",
+        )

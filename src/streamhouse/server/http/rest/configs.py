@@ -7,6 +7,7 @@ from typing import Literal
 
 from streamhouse.broker.broker import Broker
 from streamhouse.broker.dynamic_configs import ConfigSource, SourcedValue
+from streamhouse.broker.inherited_configs import inherited_values
 from streamhouse.model.broker_config import BROKER_CONFIG_KEYS
 from streamhouse.model.config_key import ConfigKey
 from streamhouse.model.errors import NotFound
@@ -66,10 +67,10 @@ class _Configs:
 
     async def of_topic(self, call: Call) -> api.ConfigsAnswer:
         topic = await self._topics.look_up(call.path["topic"])
-        effective = self._topics.config_of(topic)
+        effective = self._topics.told_config_of(topic)
         answers: list[api.ConfigAnswer] = []
         for name, key in CONFIG_KEYS.items():
-            inherited = _answer(name, key, self._configs.topic_default(name))
+            inherited = _answer(name, key, inherited_values(self._topics, self._configs, topic, name))
             is_own = name in topic.config
             answers.append(
                 api.ConfigAnswer(

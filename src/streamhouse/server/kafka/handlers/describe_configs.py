@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamhouse.broker.dynamic_configs import ALL_BROKERS, ConfigSource, SourcedValue
-from streamhouse.broker.led_durability import DURABILITY
+from streamhouse.broker.inherited_configs import inherited_values
 from streamhouse.metadata.configs import Configured
 from streamhouse.model.broker_config import BROKER_CONFIG_KEYS, THROTTLES, broker_spelling
 from streamhouse.model.config_key import ConfigKey, ConfigType
@@ -125,12 +125,8 @@ async def _configs(
 
 def _of_topic(context: Context, shown: _Shown, topic: Topic) -> list[DescribeConfigsResourceResult]:
     found = []
-    led = context.broker.topics.told_config_of(topic)[DURABILITY]
     for name, key in CONFIG_KEYS.items():
-        values = context.broker.configs.topic_default(name)
-        if name == DURABILITY and name not in topic.config and values[0].value != led:
-            # This node leads none of it, or not all: what its own settings say is not so.
-            values = [SourcedValue(ConfigSource.SETTING, led), values[-1]]
+        values = inherited_values(context.broker.topics, context.broker.configs, topic, name)
         inherited = _synonyms(broker_spelling(name), values)
         counts = inherited[0]
         if name in topic.config:
