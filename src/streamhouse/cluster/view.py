@@ -70,7 +70,9 @@ class ClusterView:
         """As this node has decided just now."""
         agent_ids = {candidate.agent_id for candidate in agents}
         for partition, owner in owners.items():
-            placement = self.placements[partition]
+            placement = self.placements.get(partition)
+            if placement is None:  # deleted meanwhile, and another look has seen it
+                continue
             former = remembered(placement.owner, placement.former_owner, owner, agent_ids)
             self.placements[partition] = replace(placement, owner=owner, former_owner=former)
         self.owner_decision = OwnerDecision(version=version, agents=agents)

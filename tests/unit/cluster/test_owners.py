@@ -318,3 +318,23 @@ async def test_much_is_decided_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> N
         for agent in agents:
             await agent.look()
         assert Counter((await leaders(cluster)).values()) == {"a": 3, "b": 3}
+
+
+async def test_a_topic_that_is_deleted_while_its_owners_are_stored_ends_no_round() -> None:
+    async with a_cluster() as cluster:
+        agent = await cluster.join("a")
+        doomed = await topic(cluster, "doomed", 2)
+        await topic(cluster, "stays", 2)
+        decide = cluster.store.decide_owners
+
+        async def decide_slowly(
+            version: int, agents: Collection[Candidate], owners: Mapping[TopicPartition, str]
+        ) -> bool:
+            decided = await decide(version, agents, owners)
+            await cluster.store.delete_topic(doomed.topic_id)
+            await agent.view.refresh()  # as who forwards a request does, beside the round
+            return decided
+
+        cluster.store.decide_owners = decide_slowly  # type: ignore[method-assign]
+        await agent.look()
+        assert {name for name, _ in await leaders(cluster)} == {"stays"}
