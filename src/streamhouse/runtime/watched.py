@@ -63,9 +63,12 @@ class Watched(Generic[T]):
 
     async def look_anew(self) -> None:
         """For whoever has just done something that is to be seen: the answer to a question that was under way before
-        may be older than that, so another one is asked."""
-        if self._asking is not None:
+        may be older than that, so another one is asked, or nothing is known while that one is under way."""
+        older = self._asking
+        if older is not None:
             await self.look()
+            if not older.done():
+                return
         await self.look()
 
     async def _put(self) -> None:

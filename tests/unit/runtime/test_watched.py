@@ -105,3 +105,17 @@ async def test_those_who_look_together_share_one_question() -> None:
     watched = Watched(far, ManualClock(), TaskGroup("test"), "far", patience_ms=60_000)
     await asyncio.gather(*(watched.look() for _ in range(10)))
     assert far.asked == 1
+
+
+async def test_who_looks_anew_is_not_given_the_late_answer_to_an_older_question() -> None:
+    far = Far()
+    watched = Watched(far, ManualClock(), TaskGroup("test"), "far", patience_ms=1)
+    far.may_answer.clear()
+    await watched.look()
+    anew = asyncio.ensure_future(watched.look_anew())
+    before = watched.silence
+    while watched.silence is before:
+        await asyncio.sleep(0)
+    far.may_answer.set()
+    await anew
+    assert far.asked > 1 or watched.silence is not None, "of what was done since, nobody has told"
