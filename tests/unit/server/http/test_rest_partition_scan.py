@@ -17,9 +17,10 @@ from streamhouse.client.peer import FoundOffset
 from streamhouse.format.rows import Record
 from streamhouse.model.errors import OffsetOutOfRange, Unavailable, UnreadableRecords
 from streamhouse.model.topic import Topic
-from streamhouse.server.http.rest import search
+from streamhouse.server.http.rest import merged_search, search
 from streamhouse.server.http.rest.filters import RecordFilter
 from streamhouse.server.http.rest.first_matches import FirstMatches
+from streamhouse.server.http.rest.merged_search import MergedSearch
 from streamhouse.server.http.rest.partition_scan import PartitionScan, ScanLimits
 from streamhouse.server.http.rest.search import Search
 
@@ -275,3 +276,27 @@ def ended_scan(partition: int, found: list[tuple[int, Record]], *, newest_first:
     scan = PartitionScan(cast(RecordDoor, None), TOPIC, partition, (end, end), RecordFilter(), limits_of(50))
     scan.matches += [record for _, record in found]
     return scan
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+async def test_what_cannot_be_read_is_told_once_though_records_around_it_are_looked_at_again(
+    newest_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merged_search, "_HELD_RECORDS", 20)
+    log = SparseLog([at for at in range(200) if at != 30], start=0, end=200, unreadable=[30])
+    merged = MergedSearch(
+        Search(
+            door=cast(RecordDoor, log),
+            topic=TOPIC,
+            parts=[{0: (0, 200)}],
+            wanted=RecordFilter(),
+            newest_first=newest_first,
+        )
+    )
+    told: list[tuple[int, UnreadableRecords]] = []
+    found: list[int] = []
+    while not merged.is_at_end:
+        told += await merged.look()
+        found += [record.offset for _, record in merged.take(1000, 2**20)]
+    assert sorted(found) == [at for at in range(200) if at != 30]
+    assert [problem.next_offset for _, problem in told] == [31]

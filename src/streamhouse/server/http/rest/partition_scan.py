@@ -99,10 +99,12 @@ class PartitionScan:
         return (start, first_not_taken + 1) if newest_first else (first_not_taken, end)
 
     def keep(self, count: int, *, newest_first: bool) -> None:
-        """Let go of the other matches, which are left to be looked at again."""
+        """Let go of the other matches, which are left to be looked at again, and so is what was passed over there."""
         if count < len(self.matches):
-            self.left = self.left_after(count, newest_first=newest_first)
+            self.left = start, end = self.left_after(count, newest_first=newest_first)
             del self.matches[count:]
+            for behind in [behind for behind in self.unreadable if start < behind <= end]:
+                del self.unreadable[behind]
 
     def _has_enough(self) -> bool:
         limits = self.limits
