@@ -20,7 +20,10 @@ def assigned_text(partitions: Sequence[GroupPartition]) -> str | None:
     return " ".join(f"{topic}/{','.join(map(str, indexes))}" for topic, indexes in by_topic.items()) or None
 
 
-def total_lag(progress: Sequence[Progress]) -> int:
+def total_lag(progress: Sequence[Progress]) -> int | None:
+    """None if it is not known in a partition that has records."""
+    if any(one.lag is None and one.end_offset for one in progress):
+        return None
     return sum(one.lag or 0 for one in progress)
 
 

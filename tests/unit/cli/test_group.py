@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from streamhouse.cli.group_report import assigned_text
+from streamhouse.cli.group_report import assigned_text, group_as_json, print_description, total_lag
 from streamhouse.cli.main import run
-from streamhouse.client.groups_admin import GroupPartition
+from streamhouse.client.group_progress import Progress
+from streamhouse.client.groups_admin import CLASSIC, GroupDescription, GroupPartition
 from streamhouse.core.groups.offset_reset import PartitionPosition, ResetKind, ResetTarget, choose_offset, lag
 
 
@@ -53,6 +54,43 @@ def test_where_nothing_was_committed_there_is_nothing_to_shift() -> None:
 )
 def test_lag_is_what_was_not_read_yet(committed: int | None, end: int | None, expected: int | None) -> None:
     assert lag(committed, end) == expected
+
+
+def progress(*offsets: tuple[int | None, int | None]) -> list[Progress]:
+    """In a partition for each of what is committed and where the log ends."""
+    return [
+        Progress(
+            partition=GroupPartition("orders", index), committed_offset=committed, end_offset=end_offset, member=None
+        )
+        for index, (committed, end_offset) in enumerate(offsets)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "total"),
+    [
+        ([], 0),
+        ([(3, 10), (8, 10)], 9),
+        ([(3, 10), (None, 0)], 7),
+        ([(3, 10), (5, None)], 7),
+        ([(3, 10), (None, 10)], None),
+        ([(None, 10)], None),
+    ],
+    ids=["nothing", "all committed", "no records", "deleted", "not committed in one", "not committed at all"],
+)
+def test_the_lag_of_a_group_is_known_if_it_is_wherever_there_are_records(
+    offsets: list[tuple[int | None, int | None]], total: int | None
+) -> None:
+    assert total_lag(progress(*offsets)) == total
+
+
+def test_a_lag_that_is_not_known_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    group = GroupDescription(group_id="billing", state="Stable", kind=CLASSIC, assignor="range", members=())
+    uncommitted = progress((None, 10))
+
+    assert group_as_json(group, uncommitted)["lag"] is None
+    print_description(group, uncommitted)
+    assert "lag       -\n" in capsys.readouterr().out
 
 
 def test_assigned_partitions_are_put_together_by_topic() -> None:
