@@ -4,7 +4,7 @@ and compared."""
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 from uuid import UUID
 
@@ -24,13 +24,15 @@ class _Look(NamedTuple):
 
 
 class TopicGrowth:
-    """What grew is counted from the first look on. A partition that was not there before is new, and began with 0; a
-    group that is new counts from when it was seen."""
+    """What grew is counted from the first look on. A partition that was not there before is new, and began with 0; one
+    whose end nobody had told of by then counts from when somebody does; a group that is new from when it was seen."""
 
     def __init__(self) -> None:
         self.last_write_ms: dict[UUID, int] = {}
         """By the wall clock, of topics that grew since the first look."""
         self._ends: Mapping[TopicPartition, int] = {}
+        self._unheard: Set[TopicPartition] = frozenset()
+        """At every look so far."""
         self._positions: dict[tuple[str, TopicPartition], int] = {}
         self._written: Counter[UUID] = Counter()
         self._read: Counter[UUID] = Counter()
@@ -39,17 +41,14 @@ class TopicGrowth:
     def look(
         self,
         ends: Mapping[TopicPartition, int],
+        unheard: Set[TopicPartition],
         positions: Iterable[GroupPosition] | None,
         *,
         now_ms: int,
         monotonic_ms: int,
     ) -> None:
-        for partition, end in ends.items():
-            before = self._ends.get(partition, 0 if self._looks else end)
-            if end > before:
-                self._written[partition.topic_id] += end - before
-                self.last_write_ms[partition.topic_id] = now_ms
-        self._ends = dict(ends)
+        """`unheard` are partitions that may end later than is known, as who leads them has never told."""
+        self._note_ends(ends, unheard, now_ms)
         if positions is not None:
             self._note_positions(positions)
         self._forget({partition.topic_id for partition in ends} | {each.topic_id for _, each in self._positions})
@@ -75,6 +74,16 @@ class TopicGrowth:
 
     def _pair(self) -> tuple[_Look, _Look] | None:
         return (self._looks[0], self._looks[-1]) if len(self._looks) > 1 else None
+
+    def _note_ends(self, ends: Mapping[TopicPartition, int], unheard: Set[TopicPartition], now_ms: int) -> None:
+        is_first = not self._looks
+        for partition, end in ends.items():
+            before = self._ends.get(partition, end if is_first else 0)
+            if end > before and partition not in self._unheard:
+                self._written[partition.topic_id] += end - before
+                self.last_write_ms[partition.topic_id] = now_ms
+        self._ends = dict(ends)
+        self._unheard = unheard if is_first else self._unheard & unheard
 
     def _note_positions(self, positions: Iterable[GroupPosition]) -> None:
         now = {(each.group_id, each.partition): each.offset for each in positions}

@@ -115,9 +115,9 @@ class Sampler:
         if self._positions.silence is None and self._positions.answer is not None:
             positions = self._positions.answer.value
         now_ms = self._clock.now_ms()
-        self.growth.look(ends, positions, now_ms=now_ms, monotonic_ms=self._clock.monotonic_ms())
         missing = self._ends.missing(seen.state, work)
         unheard = {each.partition for each in seen.state.placements if self._ends.unheard(each) is not None}
+        self.growth.look(ends, unheard, positions, now_ms=now_ms, monotonic_ms=self._clock.monotonic_ms())
         return Look(now_ms, seen.state, work, ends, missing, unheard, positions)
 
     async def _read_positions(self) -> list[GroupPosition] | None:
