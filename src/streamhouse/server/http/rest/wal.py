@@ -3,10 +3,13 @@ are needed for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from streamhouse.broker.broker import NOT_A_NODE
 from streamhouse.broker.cluster_work import Asked
 from streamhouse.client.peer import NodeWal, WalOnDisk
 from streamhouse.model.errors import NotFound
+from streamhouse.runtime.watched import Silence
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.registry import API, Call, Rest
@@ -91,7 +94,16 @@ class _WalRoutes:
     async def _ask(self) -> Asked[NodeWal]:
         """Those that were known last, also while the metadata store is silent."""
         seen = await self._watch.seen()
-        return await self._work.ask_wals(seen.state.agents)
+        return since_it_is_known(await self._work.ask_wals(seen.state.agents), seen.work.silent)
+
+
+def since_it_is_known(asked: Asked[NodeWal], silent: Mapping[str, Silence]) -> Asked[NodeWal]:
+    """Whoever is `silent` about what it does was so before somebody asked for its write-ahead log."""
+    earliest = {
+        agent_id: min(silence, silent.get(agent_id, silence), key=lambda each: each.since_ms)
+        for agent_id, silence in asked.silent.items()
+    }
+    return asked._replace(silent=earliest)
 
 
 def _answer(agent_id: str, wal: NodeWal) -> api.WalAnswer:
