@@ -189,5 +189,8 @@ def test_a_deleted_group_is_gone_with_its_offsets(shell: Shell, topic: str) -> N
     assert "committed nothing" in shell.fails("reset", "doomed", "--all-topics", "--to-latest")
 
 
-def test_a_topic_that_does_not_exist_is_named(shell: Shell) -> None:
+def test_a_topic_that_does_not_exist_is_named_with_the_one_that_is_like_it(shell: Shell, topic: str) -> None:
     assert "there is no topic 'nowhere'" in shell.fails("reset", "any", "--topic", "nowhere", "--to-latest")
+    misspelt = f"{topic}x"
+    refusal = shell.fails("reset", "any", "--topic", topic, "--topic", misspelt, "--to-latest")
+    assert f"there is no topic {misspelt!r} (did you mean {topic!r}?)" in refusal

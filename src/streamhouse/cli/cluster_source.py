@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import uvloop
 
 from streamhouse.cli.metadata_store import opened_metadata
+from streamhouse.cli.suggestion import no_such_topic
 from streamhouse.cli.where import Place
 from streamhouse.client.rest import RestClient
 from streamhouse.cluster.orders import order_drain, order_move
@@ -49,8 +50,16 @@ def with_cluster(place: Place, work: Callable[[ClusterSource], Awaitable[Result]
     return result
 
 
+async def placements_of(source: ClusterSource, topic: str) -> Sequence[PlacementAnswer]:
+    """NotFound says which topic may have been meant."""
+    try:
+        return await source.placements(topic)
+    except NotFound:
+        raise no_such_topic(topic, {each.topic for each in await source.placements()}) from None
+
+
 async def placement_at(source: ClusterSource, topic: str, partition: int) -> PlacementAnswer:
-    placements = await source.placements(topic)
+    placements = await placements_of(source, topic)
     for placement in placements:
         if placement.partition == partition:
             return placement

@@ -150,6 +150,7 @@ def reset(
     if bool(topics) == all_topics:
         raise click.UsageError("give either --topic (may be repeated) or --all-topics")
     target = _parse_target(to_earliest, to_latest, to_offset, to_time, shift_by)
+    from streamhouse.cli.topic_lookup import find_topic
     from streamhouse.client.admin import Admin
     from streamhouse.client.cluster import Cluster
     from streamhouse.client.group_progress import reset_group
@@ -157,6 +158,8 @@ def reset(
 
     async def work() -> list[Move]:
         async with Cluster.connect(bootstrap) as cluster:
+            for topic in topics:
+                await find_topic(cluster, topic)
             return await reset_group(GroupsAdmin(cluster), Admin(cluster), name, topics, target, dry_run=dry_run)
 
     moves = run_async(work())

@@ -55,10 +55,11 @@ def list_partitions(
       streamhouse partition list orders --bootstrap a1.example.com:9092 --json
       streamhouse partition list --metadata postgresql://user@host/db
     """
-    from streamhouse.cli.cluster_source import ClusterSource, with_cluster
+    from streamhouse.cli.cluster_source import ClusterSource, placements_of, with_cluster
 
     async def work(source: ClusterSource) -> tuple[Sequence[PlacementAnswer], Sequence[AgentAnswer]]:
-        return await source.placements(topic), await source.agents()
+        placements = await (source.placements() if topic is None else placements_of(source, topic))
+        return placements, await source.agents()
 
     placements, agents = with_cluster(place_of(bootstrap, config_file, given), work)
     live = {agent.agent_id for agent in agents if agent.state == "live"}

@@ -14,6 +14,7 @@ async def move_partition(
     source: ClusterSource, topic: str, partition: int, agent_id: str | None, wait_ms: int | None
 ) -> PlacementAnswer:
     """Where it is then. No agent: it is its owner's again. No time: without waiting for it."""
+    await placement_at(source, topic, partition)  # says more than the order does of a name that there is none of
     await source.move(topic, partition, agent_id)
     if agent_id is not None and wait_ms is not None:
         await _wait_until_led(source, topic, partition, agent_id, wait_ms)

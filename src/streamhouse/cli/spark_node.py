@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamhouse.cli.options import BOOTSTRAP_METAVAR, BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, as_nodes, run_async
+from streamhouse.cli.suggestion import no_such_topic
 
 if TYPE_CHECKING:
     from streamhouse.wire.http.planning import TopicAnswer
@@ -47,4 +48,8 @@ def topics_of(endpoint: str, names: Collection[str]) -> list[TopicAnswer]:
     from streamhouse.spark.jobs.logs import find_topics
 
     with first_client(endpoint) as client:
+        known = [topic.name for topic in client.topics()]
+        for name in names:
+            if name not in known:
+                raise no_such_topic(name, known)
         return find_topics(client, names)

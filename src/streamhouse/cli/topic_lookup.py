@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from streamhouse.cli.console import count_of, print_note
-from streamhouse.cli.suggestion import nearest
+from streamhouse.cli.suggestion import nearest, no_such_topic
 from streamhouse.client.cluster import Cluster, TopicLeaders
 from streamhouse.model.errors import NotFound
 
@@ -11,8 +13,8 @@ from streamhouse.model.errors import NotFound
 async def find_topic(cluster: Cluster, name: str) -> TopicLeaders:
     try:
         return await cluster.topic(name)
-    except NotFound as problem:
-        raise _not_found(problem, await _similar(cluster, name)) from None
+    except NotFound:
+        raise no_such_topic(name, await _others(cluster, name)) from None
 
 
 async def find_or_make_topic(cluster: Cluster, name: str, *, timeout_ms: int) -> None:
@@ -21,27 +23,24 @@ async def find_or_make_topic(cluster: Cluster, name: str, *, timeout_ms: int) ->
         await cluster.topic(name)
         return
     except NotFound:
-        similar = await _similar(cluster, name)
+        others = await _others(cluster, name)
     try:
         made = await cluster.retrying(lambda: cluster.topic(name, create=True), timeout_ms=timeout_ms)
-    except NotFound as problem:
-        raise _not_found(problem, similar) from None
-    _note_made(name, len(made.partitions), similar)
+    except NotFound:
+        raise no_such_topic(name, others) from None
+    _note_made(name, len(made.partitions), others)
 
 
 async def note_made_topic(cluster: Cluster, name: str, partition_count: int) -> None:
     """Of one that was made a moment ago, and stays."""
-    _note_made(name, partition_count, await _similar(cluster, name))
+    _note_made(name, partition_count, await _others(cluster, name))
 
 
-def _note_made(name: str, partition_count: int, similar: str | None) -> None:
+def _note_made(name: str, partition_count: int, others: Iterable[str]) -> None:
+    similar = nearest(name, others)
     meant = f"; did you mean {similar!r}?" if similar else ""
     print_note(f"there was no topic {name!r}: made it, with {count_of(partition_count, 'partition')}{meant}")
 
 
-async def _similar(cluster: Cluster, name: str) -> str | None:
-    return nearest(name, [topic.name for topic in await cluster.all_topics() if topic.name != name])
-
-
-def _not_found(problem: NotFound, similar: str | None) -> NotFound:
-    return NotFound(problem.message, hint=f"did you mean {similar!r}?" if similar else problem.hint)
+async def _others(cluster: Cluster, name: str) -> list[str]:
+    return [topic.name for topic in await cluster.all_topics() if topic.name != name]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from streamhouse.cli.console import print_json, print_line, print_table
 from streamhouse.cli.metadata_store import with_metadata
 from streamhouse.cli.record_format import show_timestamp
-from streamhouse.cli.suggestion import nearest
+from streamhouse.cli.suggestion import no_such_topic
 from streamhouse.cli.where import Place
 from streamhouse.client.rest import RestClient
 from streamhouse.metadata.store import MetadataStore, SegmentRow
@@ -40,9 +40,7 @@ def find_segments(place: Place, topic: str, partitions: Sequence[int]) -> list[P
 
 def _wanted(topic: str, partitions: Sequence[int], counts: Mapping[str, int]) -> list[int]:
     if topic not in counts:
-        similar = nearest(topic, counts)
-        hint = f"did you mean {similar!r}?" if similar else "`streamhouse topic list` shows what there is"
-        raise NotFound(f"there is no topic {topic!r}", hint=hint)
+        raise no_such_topic(topic, counts)
     for number in partitions:
         if number >= counts[topic]:
             raise NotFound(f"{topic} has no partition {number}", hint=f"it has 0 to {counts[topic] - 1}")

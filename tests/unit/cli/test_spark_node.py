@@ -100,7 +100,9 @@ def test_a_job_does_not_start_spark_for_a_topic_that_is_not_there(
 ) -> None:
     name, *options = job
     said = failure(capsys, "maintain", name, "misspelt", *options, "--bootstrap", node.bootstrap)
-    assert "there is no topic 'misspelt'" in said
+    assert "there is no topic 'misspelt' (`streamhouse topic list` shows" in said
+    said = failure(capsys, "maintain", name, "order", *options, "--bootstrap", node.bootstrap)
+    assert "there is no topic 'order' (did you mean 'orders'?)" in said
 
 
 def test_a_topic_that_is_not_compacted_is_refused_without_spark(

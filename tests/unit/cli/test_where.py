@@ -83,6 +83,19 @@ def test_a_node_and_its_database_say_the_same(
         assert timeless(asked.out) == timeless(stored.out)
 
 
+@pytest.mark.parametrize("command", [["list", "order"], ["move", "order", "0", "--to", "a1"]], ids=" ".join)
+def test_a_misspelt_topic_is_told_the_one_that_is_like_it(
+    broker: Broker, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    for place in (
+        ("--data-dir", str(broker.node.settings.data_dir)),
+        ("--bootstrap", broker.bootstrap),
+        ("--bootstrap", broker.endpoint),
+    ):
+        said = Said(capsys, "partition", *command, *place)
+        assert (said.code, said.err) == (1, "error: there is no topic 'order' (did you mean 'orders'?)\n")
+
+
 @pytest.mark.parametrize("depth", [[], ["--deep"]], ids=["shallow", "deep"])
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
 def test_a_node_verifies_as_who_has_the_stores_does(
