@@ -41,10 +41,11 @@ def test_what_only_the_disk_of_a_killed_agent_may_hold_waits_for_it(cluster: Clu
     victim = cluster.leader_of(workload.topic, 0)
     with workload.tail():
         workload.send_in_flight(400, acknowledged=50)
-        held = {lease._replace(is_live=False) for lease in cluster.led_by(victim, workload.topic)}
-        mine = {lease.partition for lease in held}
         victim.kill9()
         cluster.wait_dead(victim)
+        held = {lease for lease in cluster.leases(workload.topic) if lease.agent == victim.name}
+        mine = {lease.partition for lease in held}
+        assert mine, "it led partitions"
         # Neither its lease nor its heartbeat is live: a ring without it would give its partitions away now.
         assert not {one.partition for one in cluster.leases(workload.topic) if one.is_live} & mine
         eventually(lambda: not set(cluster.leaders(workload.topic)) & mine, "Metadata to name no leader")

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from faults.cluster.steady import assert_unmoved, needs_steady_leases
-from faults.cluster.test_first_leaders import PARTITIONS, create, leaderless
+from faults.cluster.test_first_leaders import all_led_at_the_end, create, leaderless
 from faults.cluster.watch import metrics
 from node.cluster import Cluster
 from services.seaweed import S3Bucket
@@ -20,7 +20,8 @@ MANY = 200
 
 @pytest.fixture
 def cluster(tmp_path: Path, postgres_dsn: str, s3_bucket: S3Bucket) -> Iterator[Cluster]:
-    with Cluster(3, tmp_path, postgres_dsn, s3_bucket, durability="object") as cluster:
+    timings = ("--lease-ttl", "2m", "--liveness", "2m", "--rebalance", "1s")
+    with Cluster(3, tmp_path, postgres_dsn, s3_bucket, durability="object", timings=timings) as cluster:
         yield cluster
 
 
@@ -35,11 +36,10 @@ def rounds(cluster: Cluster) -> float:
     return sum(found)
 
 
-@needs_steady_leases
 def test_many_topics_at_once_do_not_take_a_round_each(cluster: Cluster) -> None:
     before = rounds(cluster)
     topics = [cluster.new_topic() for _ in range(MANY)]
-    create(cluster.bootstrap, *topics)
+    with all_led_at_the_end(partial(leaderless, cluster, topics), "many topics"):
+        create(cluster.bootstrap, *topics)
     assert rounds(cluster) - before < 3 * MANY / 2, "a round of an agent for each topic"
-    missing = [topic for topic in topics if leaderless(cluster, topic, PARTITIONS)]
-    assert_unmoved(not missing, f"{missing} have partitions without leaders")
+    cluster.wait_led()

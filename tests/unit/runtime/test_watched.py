@@ -115,6 +115,7 @@ async def test_who_looks_anew_is_not_given_the_late_answer_to_an_older_question(
     anew = asyncio.ensure_future(watched.look_anew())
     before = watched.silence
     while watched.silence is before:
+        far.may_answer.clear()
         await asyncio.sleep(0)
     far.may_answer.set()
     await anew
