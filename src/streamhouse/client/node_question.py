@@ -69,7 +69,8 @@ async def _connected(url: str, timeout_ms: int) -> tuple[asyncio.StreamReader, a
 def _request(url: str) -> bytes:
     """Of HTTP 1.0, as then the end of the connection is the end of the answer."""
     parts = urlsplit(url)
-    host = parts.netloc.encode("idna").decode()
+    host, colon, port = parts.netloc.partition(":")
+    host = host.encode("idna").decode() + colon + port
     return f"GET {quote(parts.path.rstrip('/'), safe='/%')}{_PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
 
 
