@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from streamhouse.model.extras import install_hint
 
 if TYPE_CHECKING:
     from streamhouse.spark.pipelines.model import Pipeline
+    from streamhouse.spark.pipelines.problems import Problems
     from streamhouse.spark.pipelines.registry import Registry
 
 _node_option = spark_node_option("the file's `endpoint`")
@@ -74,18 +76,22 @@ def validate(file: str, offline: bool, bootstrap: str | None, as_json: bool) -> 
     """
     from streamhouse.spark.pipelines.problems import InvalidPipeline
 
+    told: list[str] = []
     try:
         checked = _read(file, bootstrap)
         if not offline:
             checked = _reached(checked, runs=False)
-        _check(checked, offline=offline)
+        found = _check_places(checked, offline=offline)
+        if not as_json:  # at once, as Spark takes its time to start
+            told = found.lines()
+            _print_lines(told)
+        _check(checked, found)
     except InvalidPipeline as invalid:
         if as_json:
             problems = [{"line": problem.line, "message": problem.message} for problem in invalid.problems]
             print_json({"file": file, "valid": False, "problems": problems})
         else:
-            for line in invalid.lines():
-                print_line(line)
+            _print_lines(line for line in invalid.lines() if line not in told)
         return 1
     if as_json:
         sinks = [{"name": sink.name, "guarantee": sink.guarantee.value} for sink in checked.sinks]
@@ -178,12 +184,23 @@ def _reached(read: Pipeline, *, runs: bool) -> Pipeline:
     return reached(read, runs=runs)
 
 
-def _check(checked: Pipeline, *, offline: bool) -> None:
+def _check_places(checked: Pipeline, *, offline: bool) -> Problems:
+    from streamhouse.spark.pipelines.checking import check_places
+
+    return check_places(checked, offline=offline)
+
+
+def _check(checked: Pipeline, found: Problems) -> None:
     from streamhouse.cli.pipeline_run import open_pipeline_session
     from streamhouse.spark.pipelines.checking import check_pipeline
 
     with open_pipeline_session(checked) as session:
-        check_pipeline(session, checked, offline=offline)
+        check_pipeline(session, checked, found)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
 
 
 def _registry() -> Registry:

@@ -6,13 +6,17 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from streamhouse.cli import maintain, spark_node
+from streamhouse.cli import maintain, pipeline_run, spark_node
 from streamhouse.cli.main import run
 from streamhouse.client.node import http_endpoints
+from streamhouse.spark.pipelines import checking
+from streamhouse.spark.pipelines.model import Pipeline
+from streamhouse.spark.pipelines.problems import Problems
 from streamhouse.testing import Broker
 
 JOBS = (
@@ -168,6 +172,47 @@ def test_a_pipeline_is_not_run_for_a_topic_that_is_not_there(
     for address in (node.bootstrap, node.endpoint):
         said = failure(capsys, "pipeline", "run", file, "--bootstrap", address)
         assert f"{file}:6: there is no topic 'order'; did you mean 'orders'?" in said
+
+
+class FakeSpark:
+    """In the place of a session and of what it finds wrong: what had been said when it was started."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.said_before = ""
+        self._capsys = capsys
+        monkeypatch.setattr(pipeline_run, "open_pipeline_session", self._open)
+        monkeypatch.setattr(checking, "_Analysis", self._analysis)
+
+    @contextmanager
+    def _open(self, pipeline: Pipeline) -> Iterator[object]:
+        self.said_before = self._capsys.readouterr().out
+        yield object()
+
+    def _analysis(self, session: object, pipeline: Pipeline, problems: Problems) -> FakeSpark:
+        self._problems = problems
+        return self
+
+    def run(self) -> None:
+        self._problems.add(5, "a mistake that only Spark finds")
+
+
+def test_what_a_node_says_of_topics_is_told_before_spark_is_started(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, node: Broker
+) -> None:
+    spark = FakeSpark(capsys, monkeypatch)
+    file = pipeline_file(tmp_path, node.endpoint, topic="order")
+    of_node = f"{file}:6: there is no topic 'order'; did you mean 'orders'?\n"
+    of_spark = f"{file}:5: a mistake that only Spark finds\n"
+
+    assert run(["pipeline", "validate", file]) == 1
+    assert (spark.said_before, capsys.readouterr().out) == (of_node, of_spark)
+
+    assert run(["pipeline", "validate", file, "--json"]) == 1
+    assert spark.said_before == ""
+    assert [problem["line"] for problem in json.loads(capsys.readouterr().out)["problems"]] == [5, 6]
+
+    assert run(["pipeline", "validate", file, "--offline"]) == 1
+    assert (spark.said_before, capsys.readouterr().out) == ("", of_spark)
 
 
 def test_a_problem_of_a_pipeline_is_json_where_json_is_asked_for(

@@ -49,12 +49,18 @@ _ANSWER_SECONDS = 10.0
 _REACH_SECONDS = 5.0
 
 
-def check_pipeline(session: SparkSession, pipeline: Pipeline, *, offline: bool = False) -> None:
-    """InvalidPipeline names everything that is wrong. `offline` asks no node whether the topics exist."""
+def check_places(pipeline: Pipeline, *, offline: bool = False) -> Problems:
+    """Those of files and topics, which are found without Spark. `offline` asks no node whether the topics exist."""
     problems = Problems(pipeline.file)
     _check_files(pipeline, problems)
     if not offline:
         _check_topics(pipeline, problems, _topics_at(pipeline, problems))
+    return problems
+
+
+def check_pipeline(session: SparkSession, pipeline: Pipeline, found: Problems | None = None) -> None:
+    """InvalidPipeline names everything that is wrong, with what `check_places` has found if it was asked before."""
+    problems = check_places(pipeline) if found is None else found
     # Spark logs each of its errors with a stack trace; they are told here, with their lines.
     spark_log = logging.getLogger("SQLQueryContextLogger")
     was_disabled, spark_log.disabled = spark_log.disabled, True

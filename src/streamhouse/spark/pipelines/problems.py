@@ -39,6 +39,10 @@ class Problems:
     def is_empty(self) -> bool:
         return not self._found
 
+    def lines(self) -> list[str]:
+        """Of those that were found so far."""
+        return InvalidPipeline(self.file, self._found).lines()
+
     def add(self, line: int, message: str) -> None:
         self._found.append(Problem(line, message))
 
