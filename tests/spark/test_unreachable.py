@@ -13,6 +13,7 @@ import pytest
 
 from node.wait import HUNG_SECONDS
 from services.ports import free_port
+from streamhouse.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,3 +66,15 @@ def test_that_nobody_answers_is_told_within_seconds(
         with pytest.raises(PySparkException, match="does not answer"):
             way(spark, {"endpoint": endpoint}, f"{tmp_path}/checkpoint")
         assert monotonic() - begun < WELL_BELOW_A_MINUTE_S
+
+
+def test_a_silent_address_before_a_node_costs_workers_seconds_too(spark: SparkSession) -> None:
+    """What is in no segment yet is asked of the node by them."""
+    with Broker(http=True, durable=True, default_partitions=1) as broker, silent() as nobody:
+        broker.produce("orders", "in the tail")
+        begun = monotonic()
+        orders = spark.read.format("streamhouse").options(endpoint=f"{nobody},{broker.endpoint}", subscribe="orders")
+        rows = orders.load().selectExpr("cast(value AS string)").collect()
+
+    assert [row.value for row in rows] == ["in the tail"]
+    assert monotonic() - begun < WELL_BELOW_A_MINUTE_S

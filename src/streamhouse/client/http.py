@@ -73,13 +73,16 @@ class HttpEndpoints:
         """`retry_seconds`: for how long a call that fails is begun again, 0 for never; default: the time-out of one.
         `reach_seconds`: the same while no endpoint has ever answered, if that is less. An address that is wrong is
         found soon then, and a node that is started anew still waited for. Endpoints that take connections and say
-        nothing have ten seconds together, unless one is busy and says that it is alive."""
+        nothing have ten seconds together, unless one is busy and says that it is alive; without `reach_seconds` too,
+        if there are several. Each is asked before a call fails."""
         self._endpoints = [_parse(part.strip()) for part in endpoints.split(",")]
         self._current = 0
         self._timeout_s = timeout_seconds
         self._retry_s = timeout_seconds if retry_seconds is None else retry_seconds
-        self._reach_s = self._retry_s if reach_seconds is None else min(reach_seconds, self._retry_s)
+        self._reach_s = 0.0 if reach_seconds is None else min(reach_seconds, self._retry_s)
         self._is_reached = reach_seconds is None
+        self._speaking: set[int] = set()
+        """Numbers of endpoints that have answered, and not been silent since."""
         self._clock = SystemClock()
         self._connection: HTTPConnection | None = None
 
@@ -87,12 +90,16 @@ class HttpEndpoints:
         """The answer's body; what a node refuses for good is raised as what it is there."""
         begun_ms = self._clock.monotonic_ms()
         is_told = False
-        for tries, wait_ms in enumerate(backoff_ms(_FIRST_WAIT_MS, _LONGEST_WAIT_MS), start=1):
+        passed_over = 0
+        for wait_ms in backoff_ms(_FIRST_WAIT_MS, _LONGEST_WAIT_MS):
             endpoint = self._endpoints[self._current]
             was_kept = self._connection is not None
             # Half of a turn is for what is asked, the other half for whether anybody is there.
-            limit_s = None if self._is_reached else self._turn_s(begun_ms, tries) / 2
+            turn_s = self._turn_s(begun_ms, passed_over)
+            limit_s = None if self._is_reached else turn_s / 2
             try:
+                if limit_s is None:
+                    self._hear(endpoint, turn_s)
                 return self._try(endpoint, method, path, body, limit_s)
             except _Refused as refused:
                 problem = refused.problem
@@ -104,9 +111,11 @@ class HttpEndpoints:
                 if limit_s is not None and is_silent and self._is_alive(endpoint, limit_s):
                     _log.warning("%s is there and busy; waiting for its answer", endpoint)
                     continue
+                self._speaking.discard(self._current)
                 problem = Unavailable(f"{endpoint} does not answer: {str(broken) or type(broken).__name__}")
             self._next()
-            if not self._is_reached and tries < len(self._endpoints):
+            passed_over += 1
+            if passed_over < len(self._endpoints):
                 continue  # to one that was not asked yet
             waited_ms = self._clock.monotonic_ms() - begun_ms
             patience_ms = 1000 * (self._retry_s if self._is_reached else self._reach_s)
@@ -145,11 +154,11 @@ class HttpEndpoints:
             self.close()
             self._current = (self._current + 1) % len(self._endpoints)
 
-    def _turn_s(self, begun_ms: int, tries: int) -> float:
-        """Of an endpoint while none has answered: its share of the time that those not asked yet have."""
+    def _turn_s(self, begun_ms: int, passed_over: int) -> float:
+        """Of an endpoint that has not answered: its share of the time that those not asked yet have."""
         whole_s = min(self._timeout_s, max(self._reach_s, _FIRST_ANSWER_S))
         left_s = whole_s - (self._clock.monotonic_ms() - begun_ms) / 1000
-        not_asked = max(1, len(self._endpoints) - tries + 1)
+        not_asked = max(1, len(self._endpoints) - passed_over)
         return max(left_s / not_asked, min(_LEAST_TURN_S, whole_s))
 
     def _try(self, endpoint: _Endpoint, method: str, path: str, body: bytes | None, limit_s: float | None) -> bytes:
@@ -163,6 +172,12 @@ class HttpEndpoints:
         if status in RETRIABLE:
             raise _Refused(problem)
         raise problem
+
+    def _hear(self, endpoint: _Endpoint, turn_s: float) -> None:
+        """Where there are several, one is to say something, whatever it is, before it is given the whole time-out: then
+        a silent one costs its turn, and what takes a node long is not asked twice."""
+        if len(self._endpoints) > 1 and self._current not in self._speaking:
+            self._exchange(endpoint, "GET", _LIVE_PATH, None, turn_s)
 
     def _is_alive(self, endpoint: _Endpoint, limit_s: float) -> bool:
         """A node that is busy, or waits for its database, says at once that it lives: it counts as reached then."""
@@ -191,7 +206,9 @@ class HttpEndpoints:
         assert self._connection is not None
         headers = {} if body is None else {"Content-Type": "application/json"}
         self._connection.request(method, endpoint.path + path, body, headers)
-        return self._connection.getresponse()
+        response = self._connection.getresponse()
+        self._speaking.add(self._current)
+        return response
 
     def _connected(self, endpoint: _Endpoint, limit_s: float) -> socket.socket:
         if self._connection is None or self._connection.sock is None:

@@ -71,6 +71,11 @@ def unreached(*endpoints: str, reach_seconds: float = 0.1) -> HttpEndpoints:
     return HttpEndpoints(",".join(endpoints), timeout_seconds=PATIENCE_S, reach_seconds=reach_seconds)
 
 
+def patient(*endpoints: str, timeout_seconds: float = PATIENCE_S) -> HttpEndpoints:
+    """As Spark's workers are: whoever began the query has reached a node."""
+    return HttpEndpoints(",".join(endpoints), timeout_seconds=timeout_seconds)
+
+
 @contextmanager
 def told_soon(match: str) -> Iterator[None]:
     begun = monotonic()
@@ -95,6 +100,67 @@ def test_a_silent_endpoint_leaves_time_for_the_one_behind_it(
 ) -> None:
     first_answer_within(monkeypatch, 4)
     assert unreached(silent, serve(lambda handler: answer(handler, 200, b"[]"))).call("GET", PATH) == b"[]"
+
+
+def test_a_silent_endpoint_costs_a_patient_client_its_turn_and_not_its_patience(
+    monkeypatch: pytest.MonkeyPatch, serve: Serve, silent: str
+) -> None:
+    first_answer_within(monkeypatch, 4)
+    endpoints = patient(silent, serve(lambda handler: answer(handler, 200, b"[]")))
+
+    begun = monotonic()
+    assert endpoints.call("GET", PATH) == b"[]"
+    assert monotonic() - begun < WELL_BEFORE_S
+
+
+def test_one_of_several_that_is_not_known_says_something_before_it_is_asked_and_so_nothing_is_asked_twice(
+    serve: Serve,
+) -> None:
+    asked: list[str] = []
+
+    def busy(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        answer(handler, 200, b"[]")
+
+    endpoints = patient(serve(busy), f"http://127.0.0.1:{free_port()}")
+    for _ in range(2):
+        endpoints.call("GET", PATH)
+
+    assert asked == ["/health/live", PATH, PATH]
+
+
+def test_who_is_alone_is_asked_at_once(serve: Serve) -> None:
+    asked: list[str] = []
+
+    def only(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        answer(handler, 200, b"[]")
+
+    patient(serve(only)).call("GET", PATH)
+
+    assert asked == [PATH]
+
+
+def test_nobody_gives_up_before_every_endpoint_was_asked_also_when_one_that_had_answered_takes_all_the_time(
+    serve: Serve,
+) -> None:
+    is_paused, ended = threading.Event(), threading.Event()
+
+    def paused(handler: BaseHTTPRequestHandler) -> None:
+        if is_paused.is_set():
+            ended.wait()
+            handler.close_connection = True
+        else:
+            answer(handler, 200, b'"first"')
+
+    other = serve(lambda handler: answer(handler, 200, b'"other"'))
+    endpoints = patient(serve(paused), other, timeout_seconds=3)
+    try:
+        assert endpoints.call("GET", PATH) == b'"first"'
+        is_paused.set()
+        assert endpoints.call("GET", PATH) == b'"other"'
+    finally:
+        ended.set()
 
 
 def test_a_proxy_that_answers_for_a_node_that_is_not_there_is_no_node(serve: Serve) -> None:
