@@ -16,6 +16,7 @@ from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.core.placement.transfer import TransferState
 from streamhouse.metadata.cluster import AgentInfo, AgentRow, Placement, ShardPlacement, Transfer
 from streamhouse.model.names import TopicPartition
+from streamhouse.runtime.measures import Histogram
 from streamhouse.runtime.watched import Silence
 from streamhouse.server.http.rest import alerts as rest_alerts
 from streamhouse.server.http.rest.cluster import wholeness_of
@@ -299,18 +300,29 @@ def test_of_a_cluster_whose_metadata_store_is_silent_only_that_is_told_and_what_
 
 
 def test_slow_produces_of_any_node_are_told_of() -> None:
-    slow = {"b": replace(WELL, produce_p99_ms=2_500.0), "c": replace(WELL, produce_p99_ms=5_000.0)}
+    slow = {"b": replace(WELL, produce_p99_ms=2_501.0), "c": replace(WELL, produce_p99_ms=9_950.0)}
     (alert,) = alerts_of(CLUSTER, answers={**slow, "d": replace(WELL, produce_p99_ms=None)})
     assert (alert.severity, alert.code, alert.agents) == ("warning", "produce_slow", ["b", "c"])
-    assert "at b, c: one in a hundred for 5.0 s or longer at c" in alert.text
+    assert "at b, c: one in a hundred for more than 5 s at c" in alert.text
+
+
+def test_a_wait_of_a_second_is_not_told_to_be_a_longer_one() -> None:
+    waits = Histogram()
+    waits.observe(1.01)
+    p99_s = waits.quantile(0.99)
+    assert p99_s is not None
+    waited = {"b": replace(WELL, produce_p99_ms=1_000 * p99_s)}
+    assert alerts_of(CLUSTER, answers=waited) == []
+    (slower,) = alerts_of(CLUSTER, answers=waited, usual_waits_ms={"b": 10.0})
+    assert "one in a hundred for more than 1000 ms at b" in slower.text
 
 
 def test_producers_that_wait_far_longer_than_they_used_to_are_told_of_with_what_that_was() -> None:
-    waits = {"b": replace(WELL, produce_p99_ms=1_900.0), "c": replace(WELL, produce_p99_ms=2_500.0)}
+    waits = {"b": replace(WELL, produce_p99_ms=1_900.0), "c": replace(WELL, produce_p99_ms=2_501.0)}
     slow, slower = alerts_of(CLUSTER, answers=waits, usual_waits_ms={"b": 10.0, "c": 10.0, "gone": 1.0})
     assert (slow.code, slow.agents) == ("produce_slow", ["c"])
     assert (slower.severity, slower.code, slower.agents) == ("warning", "produce_slower", ["b"])
-    assert "1900 ms or longer at b in the last minute; the median of that node's hour is 10.0 ms." in slower.text
+    assert "more than 1000 ms at b in the last minute; the median of that node's hour is 10.0 ms." in slower.text
 
 
 def test_segments_that_do_not_get_into_the_store_are_told_of() -> None:

@@ -10,13 +10,14 @@ from streamhouse.cluster.state import AgentState, ClusterState, StuckHandOver, n
 from streamhouse.core.placement.shards import SHARD_COUNT
 from streamhouse.core.placement.store_access import StoreAccess
 from streamhouse.metadata.cluster import Placement
+from streamhouse.runtime.measures import SECONDS
 from streamhouse.runtime.watched import Silence
 from streamhouse.server.http.rest.watch import Seen
 from streamhouse.wire.http.rest.console import MAX_LINKS, Alert, AlertPartition
 
 _NAMED = 3
-SLOW_PRODUCE_MS = 2_000
-"""As in deploy/prometheus/alerts.yml."""
+SLOW_PRODUCE_MS = 2_500
+"""As in deploy/prometheus/alerts.yml. Waits are counted between bounds, of which it is one: what is above it was longer."""
 _FULL_SHARE = 0.75
 _LOOK_AT_WAITS = "Look at the WAL's syncs, the object store's requests and the event loop: /metrics has them."
 _STUCK_UPLOAD_MS = 20_000
@@ -264,7 +265,7 @@ def _of_waits(nodes: Mapping[str, NodeWork], usual_ms: Mapping[str, float]) -> I
             severity="warning",
             code="produce_slow",
             text=f"Producers have waited long in the last minute at {_some(slow)}: one in a hundred for "
-            f"{p99_ms[worst] / 1000:.1f} s or longer at {worst}.",
+            f"more than {_bound_below(p99_ms[worst]) / 1000:g} s at {worst}.",
             what_to_do=_LOOK_AT_WAITS,
             agents=slow[:MAX_LINKS],
         )
@@ -275,11 +276,16 @@ def _of_waits(nodes: Mapping[str, NodeWork], usual_ms: Mapping[str, float]) -> I
             severity="warning",
             code="produce_slower",
             text=f"Producers wait far longer than in the last hour at {_some(slower)}: one in a hundred for "
-            f"{p99_ms[worst]:.0f} ms or longer at {worst} in the last minute; the median of that node's hour is "
-            f"{usual_ms[worst]:.1f} ms.",
+            f"more than {_bound_below(p99_ms[worst]):g} ms at {worst} in the last minute; the median of that node's "
+            f"hour is {usual_ms[worst]:.1f} ms.",
             what_to_do=_LOOK_AT_WAITS,
             agents=slower[:MAX_LINKS],
         )
+
+
+def _bound_below(waited_ms: float) -> float:
+    """Waits are counted between bounds: only that it was longer than the one below is sure."""
+    return max((1000 * bound for bound in SECONDS if 1000 * bound < waited_ms), default=0.0)
 
 
 def _worst(hand_overs: Sequence[StuckHandOver]) -> str:
