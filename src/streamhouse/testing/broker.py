@@ -164,8 +164,9 @@ class Broker:
         self.start()
 
     def reset(self) -> None:
-        """As new: without topics, groups, configs and faults, and with the time that it is; on the same ports, and
-        running if a test has stopped it. Takes milliseconds, and clients may be connected: their topics are gone."""
+        """As new: without topics, groups, configs, Spark's sinks and faults, and with the time that it is; on the same
+        ports, and running if a test has stopped it. Takes milliseconds, and clients may be connected: their topics are
+        gone."""
         if self._thread is None:
             raise RuntimeError("the broker was never started, or is closed")
         self._run(self._heal())

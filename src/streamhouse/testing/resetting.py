@@ -5,24 +5,28 @@ from __future__ import annotations
 from streamhouse.app.node import Node
 from streamhouse.core.groups.classic_messages import LeavingMember
 from streamhouse.core.groups.outcome import GroupError
+from streamhouse.format.object_keys import STAGING_PREFIX
 from streamhouse.metadata.configs import ConfigKind, Configured
 from streamhouse.metadata.store import MetadataStore
 from streamhouse.objects.store import ObjectStore
 
-_GARBAGE_AT_ONCE = 1_000
+_AT_ONCE = 1_000
 _MOST_TRIES = 100
 """At a group whose members come back while it is deleted."""
+_OF_ANY_TIME_MS = -100 * 365 * 24 * 3_600_000
+"""An age that everything has, also what was done when a test had moved the clock on."""
 
 
 async def empty(node: Node, metadata: MetadataStore, objects: ObjectStore) -> None:
-    """Topics, groups and configs go. Members that are still there find that they are unknown, and join a new group."""
+    """Topics, groups, configs and sinks go. Members that are still there find that they are unknown, and join a new group."""
     await node.engine.leadership.renew()  # they may have been made to run out
     await node.broker.groups.outlast(0)
     await _end_members_over_http(node)
     await _delete_topics(node)
     await _delete_groups(node)
     await _delete_configs(node)
-    while keys := await metadata.list_garbage(0, _GARBAGE_AT_ONCE):
+    await _forget_sinks(metadata, objects)
+    while keys := await metadata.list_garbage(0, _AT_ONCE):
         await objects.delete(keys)
         await metadata.forget_garbage(keys)
 
@@ -60,3 +64,12 @@ async def _delete_configs(node: Node) -> None:
     for kind in ConfigKind:
         for name in configs.configured(kind):
             await configs.change(Configured(kind, name), lambda own: dict.fromkeys(own))
+
+
+async def _forget_sinks(metadata: MetadataStore, objects: ObjectStore) -> None:
+    """With their batches, or a test's first would be taken for an earlier test's, which is done."""
+    while begun := await metadata.claim_sink_batches(_OF_ANY_TIME_MS, _AT_ONCE):
+        for batch in begun:
+            await metadata.fail_sink_batch(batch.sink_id, batch.batch_id)
+    await metadata.prune_sink_batches(_OF_ANY_TIME_MS, _OF_ANY_TIME_MS)
+    await objects.delete([item.key async for item in objects.list(STAGING_PREFIX)])

@@ -10,14 +10,20 @@ from types import MappingProxyType
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from log_parts.batches import real
 from log_parts.kafka import Kafka
 from node.wait import eventually
+from streamhouse.client.planning import PlanningClient
+from streamhouse.format.object_keys import manifest_key, staged_object_key
+from streamhouse.metadata.sinks import NewSinkBatch
 from streamhouse.testing import Broker
+from streamhouse.wire.http.planning import AdoptAnswer, AdoptRequest, StagedObject, StagedRun
 
 DAY_MS = 86_400_000
 
@@ -117,6 +123,44 @@ def _post(url: str, headers: Mapping[str, str] = MappingProxyType({}), **body: o
     asked = Request(url, json.dumps(body).encode(), {**headers, "Content-Type": "application/json"})
     with urlopen(asked) as answer:
         return json.load(answer)
+
+
+def adopt(broker: Broker, value: bytes) -> AdoptAnswer:
+    """As a sink's first batch."""
+    key, data = staged_object_key("daily", 1, 0, uuid4()), bytes(real(value))
+    broker._run(broker._objects.create(key, [data]))
+    run = StagedRun(topic="report", partition=0, start_byte=0, end_byte=len(data), record_count=1)
+    with PlanningClient(broker.endpoint) as client:
+        return client.adopt(AdoptRequest(sink_id="daily", batch_id=1, objects=[StagedObject(key=key, runs=[run])]))
+
+
+@pytest.mark.parametrize("passed_ms", [0, 30 * DAY_MS])
+def test_a_sinks_batch_is_written_again(passed_ms: int) -> None:
+    with Broker(http=True) as broker:
+        broker.create_topic("report")
+        broker.faults.pass_time(passed_ms)
+        assert not adopt(broker, b"before").is_repeat
+
+        broker.reset()
+        broker.create_topic("report")
+
+        assert not adopt(broker, b"after").is_repeat
+        assert [record.value for record in broker.read("report")] == [b"after"]
+
+
+def test_a_sinks_batch_that_was_begun_is_forgotten_with_what_was_staged(streamhouse_broker: Broker) -> None:
+    metadata, objects = streamhouse_broker._metadata, streamhouse_broker._objects
+    key = staged_object_key("daily", 1, 0, uuid4())
+    batch = NewSinkBatch(
+        sink_id="daily", batch_id=1, manifest_key=manifest_key("daily", 1, uuid4()), object_keys=(key,), record_count=1
+    )
+    streamhouse_broker._run(objects.create(key, [b"staged"]))
+    streamhouse_broker._run(metadata.begin_sink_batch(batch))
+
+    streamhouse_broker.reset()
+
+    assert streamhouse_broker._run(metadata.find_sink_batch("daily", 1)) is None
+    assert key not in objects._inner._objects  # type: ignore[attr-defined]
 
 
 def test_faults_have_ended_and_the_clock_is_right(streamhouse_broker: Broker) -> None:
