@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -56,3 +57,20 @@ def lag(committed_offset: int | None, end_offset: int | None) -> int | None:
         return None
     # A log that lost its end (a topic made again) leaves commits ahead of it; nobody lags behind by less than nothing.
     return max(0, end_offset - committed_offset)
+
+
+def waiting(lag: int | None, start_offset: int, end_offset: int | None) -> int | None:
+    """Records that wait in a log, for one who lags so in it: none in an empty one, whatever was committed."""
+    if lag is None and end_offset is not None and end_offset <= start_offset:
+        return 0
+    return lag
+
+
+def total_lag(lags: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    total = 0
+    for each in lags:
+        if each is None:
+            return None
+        total += each
+    return total

@@ -16,9 +16,11 @@ import pytest
 from node.wait import HUNG_SECONDS, eventually
 from rest_parts.caller import RestCaller
 from streamhouse.broker.records import RecordDoor
+from streamhouse.client.groups_admin import GroupsAdmin
 from streamhouse.core import rise
-from streamhouse.model.errors import MetadataUnavailable
+from streamhouse.model.errors import MetadataUnavailable, Unavailable
 from streamhouse.server.http.rest import alerts, consumers, sampler
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.next_record_times import NextRecordTimes
 from streamhouse.testing import Broker
 
@@ -256,6 +258,20 @@ def test_of_very_many_partitions_each_group_has_some_looked_at() -> None:
     assert list(consumers._in_turn([first, second])) == [(0, 5), (0, 9), (1, 5), (2, 5)]
 
 
+def test_how_far_behind_a_group_is_is_not_known_where_the_agent_was_never_heard_that_may_have_records(
+    broker: Broker, rest: RestCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress = ("committed_offset", "end_offset", "lag", "lag_ms")
+    broker.create_topic("unheard", 2)
+    rest.post("groups/waiting/reset", {"to": "latest", "topics": ["unheard"]})
+    eventually(lambda: (consumer(rest, "unheard", "waiting") or {}).get("lag") == 0, "its lag")
+    monkeypatch.setattr(KnownEnds, "unheard", lambda _, placement: "a2" if placement.partition.partition else None)
+    told = eventually(lambda: (told := consumer(rest, "unheard", "waiting"))["lag"] is None and told, "no more lag")
+    heard, unheard = [[each[name] for name in progress] for each in told["partitions"]]
+    assert (heard, unheard) == ([0, 0, 0, 0], [0, None, None, None])
+    assert told["lag_ms"] is None
+
+
 @contextmanager
 def silent_metadata_store(broker: Broker) -> Iterator[None]:
     """One that takes questions and does not answer, and loses them in the end."""
@@ -269,7 +285,14 @@ def silent_metadata_store(broker: Broker) -> Iterator[None]:
         is_back.set()
 
     with pytest.MonkeyPatch.context() as patched:
-        for asked in ("list_topics", "list_placements", "list_group_positions", "list_topic_positions", "list_agents"):
+        for asked in (
+            "list_topics",
+            "list_placements",
+            "list_group_positions",
+            "list_topic_positions",
+            "list_agents",
+            "list_groups",
+        ):
             patched.setattr(broker._metadata, asked, hang)
         try:
             yield
@@ -302,6 +325,32 @@ def test_while_the_metadata_store_is_silent_what_is_known_is_told_and_nobody_wai
         eventually(lambda: rest.call("GET", "placements").status == 200, "the metadata store to be heard again")
 
 
+def test_while_the_metadata_store_is_silent_groups_are_told_of_as_they_were_and_no_coordinator_is_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise Unavailable("who coordinates it is not known")
+
+    with Broker(http=True, default_partitions=1) as broker:
+        rest = RestCaller(broker.endpoint)
+        broker.create_topic("orders", 1)
+        rest.post("groups/readers/reset", {"to": "earliest", "topics": ["orders"]})
+        assert rest.get("groups")["metadata_silent_since_ms"] is None
+        assert rest.get("groups/readers")["metadata_silent_since_ms"] is None
+
+        with silent_metadata_store(broker):
+            listed = eventually(
+                lambda: (listed := rest.get("groups"))["metadata_silent_since_ms"] is not None and listed, "the silence"
+            )
+            assert [each["group_id"] for each in listed["groups"]] == ["readers"]
+            described = rest.get("groups/readers")
+            assert (described["lag"], described["metadata_silent_since_ms"] is None) == (0, False)
+
+            monkeypatch.setattr(GroupsAdmin, "describe_group", fail)
+            refused = rest.refused(503, "metadata-unavailable", "GET", "groups/readers")
+            assert refused["detail"].startswith("the metadata store does not answer")
+
+
 def test_a_group_that_reads_and_has_committed_nothing_is_a_consumer(broker: Broker, rest: RestCaller) -> None:
     broker.create_topic("read-only", 1)
     store(rest, "read-only", 5)
@@ -314,5 +363,7 @@ def test_a_group_that_reads_and_has_committed_nothing_is_a_consumer(broker: Brok
 
     [partition] = eventually(found, "the group", pause=0.2)["partitions"]
     assert (partition["client_id"], partition["committed_offset"], partition["lag"]) == ("listener", None, None)
+    told = eventually(lambda: (told := found())["partitions"][0]["end_offset"] == 5 and told, "where it ends")
+    assert (told["lag"], told["lag_ms"]) == (None, None)
     rest.delete(member)
     rest.refused(404, "not-found", "GET", "topics/nowhere/consumers")

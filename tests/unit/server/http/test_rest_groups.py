@@ -19,6 +19,7 @@ from streamhouse.client.address import parse_bootstrap
 from streamhouse.model.errors import Unavailable
 from streamhouse.runtime.clock import SystemClock
 from streamhouse.server.http.rest.group_sessions import GroupSessions
+from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.testing import Broker
 from streamhouse.wire.http.rest.groups import JoinRequest
 
@@ -270,6 +271,38 @@ def test_a_groups_description_has_its_members_and_its_lag(broker: Broker, rest: 
     assert group in [each["group_id"] for each in rest.get("groups")["groups"]]
     rest.refused(404, "not-found", "GET", "groups/nobodys")
     member.leave()
+
+
+def test_the_lag_of_a_group_is_not_known_where_records_are_of_which_it_has_committed_nothing(
+    broker: Broker, rest: RestCaller, topic: str
+) -> None:
+    group = a_group()
+    send(broker, topic, partition=0, count=3)
+    member = Member(rest, group, topic)
+    first, second = rest.get(f"groups/{group}")["partitions"]
+    assert (first["log_start_offset"], first["end_offset"], first["lag"]) == (0, 3, None)
+    assert (second["log_start_offset"], second["end_offset"], second["lag"]) == (0, 0, None)
+    assert rest.get(f"groups/{group}")["lag"] is None
+    member.read(3)
+    member.commit({"topic": topic, "partition": 0, "offset": 3})
+    assert rest.get(f"groups/{group}")["lag"] == 0, "of the other there is nothing to read"
+    send(broker, topic, partition=1, count=1)
+    assert rest.get(f"groups/{group}")["lag"] is None
+    member.leave()
+    assert rest.get(f"groups/{group}")["lag"] == 0, "the other is nobody's now"
+
+
+def test_where_a_log_ends_and_how_far_behind_a_group_is_are_not_known_of_agents_that_were_never_heard(
+    broker: Broker, rest: RestCaller, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = a_group()
+    rest.post(f"groups/{group}/reset", {"to": "latest", "topics": [topic]})
+    monkeypatch.setattr(KnownEnds, "unheard", lambda _, placement: "a2" if placement.partition.partition else None)
+    described = rest.get(f"groups/{group}")
+    heard, unheard = described["partitions"]
+    assert (heard["committed_offset"], heard["end_offset"], heard["lag"]) == (0, 0, 0)
+    assert (unheard["committed_offset"], unheard["end_offset"], unheard["lag"]) == (0, None, None)
+    assert described["lag"] is None
 
 
 def test_a_reset_moves_a_group_once_it_has_no_members(broker: Broker, rest: RestCaller, topic: str) -> None:

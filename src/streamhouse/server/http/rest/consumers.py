@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from streamhouse.broker.measures import DoorMeasures
 from streamhouse.client.groups_admin import GroupDescription
-from streamhouse.core.groups.offset_reset import lag
+from streamhouse.core.groups.offset_reset import lag, total_lag, waiting
 from streamhouse.core.history import Samples, trend
 from streamhouse.metadata.totals import GroupPosition
 from streamhouse.model.errors import MetadataUnavailable, NotFound, StreamHouseError
@@ -87,14 +87,17 @@ def add_consumers(
 
 
 class _Log(NamedTuple):
-    """Where the partitions of a topic begin and end, by number."""
+    """Where the partitions of a topic begin and end, by number, as far as that is known."""
 
     starts: Mapping[int, int]
     ends: Mapping[int, int]
 
     def next_place(self, number: int, committed: int) -> Place:
         """Below a log's start there is nothing left to read."""
-        return number, max(committed, self.starts.get(number, 0))
+        return number, max(committed, self.start(number))
+
+    def start(self, number: int) -> int:
+        return self.starts.get(number, 0)
 
     def lag(self, place: Place) -> int | None:
         return lag(place[1], self.ends.get(place[0]))
@@ -165,7 +168,7 @@ class _Consumers:
         )
 
     async def _describe_active(self) -> Mapping[str, GroupDescription]:
-        listed = await self._coordinators.all()
+        listed = (await self._coordinators.all()).groups
         names = [group.group_id for group in listed if group.state not in ("Empty", "Dead", UNKNOWN)]
         described = await self._describe(names[:_MOST_ACTIVE])
         told = {name: group for name, group in described.items() if group is not None}
@@ -200,13 +203,14 @@ class _Consumers:
         now_ms = self._clock.now_ms()
         partitions = list(_progress(reader, log, times, now_ms))
         known_ms = [each.lag_ms for each in partitions if each.lag_ms is not None]
+        total = total_lag(waiting(each.lag, log.start(each.partition), each.end_offset) for each in partitions)
         lags = self._sampler.lags.of_topic(reader.name, topic.topic_id, now_ms - KEPT_MS) or Samples([], {"lag": []})
         return api.TopicConsumer(
             group_id=reader.name,
             state=reader.state,
-            lag=sum(each.lag or 0 for each in partitions),
-            lag_ms=max(known_ms, default=None),
-            trend=trend(_lately(lags, now_ms - _TREND_MS)),
+            lag=total,
+            lag_ms=None if total is None else max(known_ms, default=None),
+            trend=None if total is None else trend(_lately(lags, now_ms - _TREND_MS)),
             lag_times_ms=lags.times_ms,
             lag_history=lags.series["lag"],
             partitions=partitions,
@@ -214,15 +218,15 @@ class _Consumers:
 
 
 def _log(topic: Topic, look: Look) -> _Log:
-    numbers = range(topic.partition_count)
-    ends = {number: look.ends.get(TopicPartition(topic.topic_id, number)) for number in numbers}
+    partitions = [TopicPartition(topic.topic_id, number) for number in range(topic.partition_count)]
+    known = [each for each in partitions if each in look.ends and each not in look.unheard]
     return _Log(
         starts={
             each.partition.partition: each.log_start_offset
             for each in look.state.placements
             if each.partition.topic_id == topic.topic_id
         },
-        ends={number: end for number, end in ends.items() if end is not None},
+        ends={each.partition: look.ends[each] for each in known},
     )
 
 

@@ -14,6 +14,7 @@ from streamhouse.client.groups_admin import CLASSIC, GroupDescription, GroupPart
 from streamhouse.cluster.state import ClusterState
 from streamhouse.core.placement.shards import shard_of
 from streamhouse.model.errors import MetadataUnavailable, StreamHouseError, Unavailable
+from streamhouse.runtime.watched import Silence
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 
@@ -23,7 +24,7 @@ _PATIENCE_S = 15.0
 _PATIENCE_WITHOUT_S = 5.0
 """While no agent is known to coordinate the group: it may be handed over at this moment."""
 _GLANCE_S = 1.0
-"""At an agent that does not answer what it does: perhaps it answers this."""
+"""At an agent that does not answer what it does, or while the metadata store is silent: perhaps it answers this."""
 
 
 class CoordinatedGroup(NamedTuple):
@@ -35,18 +36,25 @@ class CoordinatedGroup(NamedTuple):
     coordinator: str | None
 
 
+class ListedGroups(NamedTuple):
+    """By group id. What is stored of them is as it was before `metadata_silence`."""
+
+    groups: Sequence[CoordinatedGroup]
+    metadata_silence: Silence | None
+
+
 class GroupCoordinators:
     def __init__(self, context: DoorContext, cluster: Cluster, watch: ClusterWatch) -> None:
         self.groups = GroupsAdmin(cluster)
         self._watch = watch
         self._stored = watch.also(context.metadata.list_groups, "groups")
 
-    async def all(self) -> list[CoordinatedGroup]:
-        """By group id. Those that are stored are there whoever is away; that of an agent that is away is UNKNOWN."""
+    async def all(self) -> ListedGroups:
+        """Those that are stored are there whoever is away; that of an agent that is away is UNKNOWN."""
         seen = await self.seen()
         if seen is None:
             listed = await self.groups.list_groups()
-            return [CoordinatedGroup(each.group_id, each.state, each.kind, None) for each in listed]
+            return ListedGroups([CoordinatedGroup(each.group_id, each.state, each.kind, None) for each in listed], None)
         await self._stored.look()
         coordinators = _coordinators(seen.state)
         stored = () if self._stored.answer is None else self._stored.answer.value
@@ -60,7 +68,8 @@ class GroupCoordinators:
         for agent_id, told in zip(asked, answers, strict=True):
             for group in told:
                 found[group.group_id] = CoordinatedGroup(group.group_id, group.state, group.kind, agent_id)
-        return [found[group_id] for group_id in sorted(found)]
+        silence = seen.metadata_silence or self._stored.silence
+        return ListedGroups([found[group_id] for group_id in sorted(found)], silence)
 
     async def describe(self, group_id: str) -> GroupDescription:
         async with self.asked(group_id):
@@ -73,7 +82,7 @@ class GroupCoordinators:
     @asynccontextmanager
     async def asked(self, group_id: str) -> AsyncIterator[None]:
         """In the block the group's coordinator is asked for something. If it does not answer, that is said in seconds,
-        and who it is."""
+        and who it is; unless the metadata store is away, without which nobody can say who it is."""
         seen = await self.seen()
         agent_id = None if seen is None else _coordinators(seen.state).get(shard_of(group_id))
         patience_s = _PATIENCE_WITHOUT_S
@@ -84,6 +93,7 @@ class GroupCoordinators:
             async with asyncio.timeout(patience_s):
                 yield
         except (Unavailable, TimeoutError) as problem:
+            await self._watch.state()  # which refuses while the metadata store is away
             why = problem.message if isinstance(problem, Unavailable) else f"no answer within {patience_s:.0f} s"
             raise _away(group_id, agent_id, why if silence is None else silence.why) from None
 
@@ -112,7 +122,8 @@ def _coordinators(state: ClusterState) -> dict[int, str]:
 
 
 def _patience_s(agent_id: str, seen: Seen) -> float:
-    return _PATIENCE_S if seen.unanswered(agent_id) is None else _GLANCE_S
+    is_well = seen.metadata_silence is None and seen.unanswered(agent_id) is None
+    return _PATIENCE_S if is_well else _GLANCE_S
 
 
 def _away(group_id: str, agent_id: str | None, why: str) -> Unavailable:

@@ -10,16 +10,19 @@ from streamhouse.client.cluster import Cluster
 from streamhouse.client.group_progress import Progress, measure, reset_group
 from streamhouse.client.groups_admin import GroupDescription, GroupPartition
 from streamhouse.cluster.state import leader_of, waits_for
-from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget
+from streamhouse.core.groups.offset_reset import ResetKind, ResetTarget, total_lag, waiting
+from streamhouse.metadata.cluster import Placement
 from streamhouse.model.errors import InvalidInput, InvalidName, NotFound, NotLeader, Unavailable
 from streamhouse.model.names import TopicPartition, check_group_id
+from streamhouse.model.topic import Topic
+from streamhouse.runtime.watched import Silence
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.group_coordinators import GroupCoordinators
 from streamhouse.server.http.rest.known_ends import KnownEnds
 from streamhouse.server.http.rest.paging import page
 from streamhouse.server.http.rest.partition_ends import PartitionEnds
 from streamhouse.server.http.rest.registry import API, Call, Rest
-from streamhouse.server.http.rest.watch import ClusterWatch
+from streamhouse.server.http.rest.watch import ClusterWatch, Seen
 from streamhouse.wire.http.rest import groups as api
 from streamhouse.wire.http.rest.paging import PageQuery
 
@@ -47,6 +50,7 @@ _DESCRIPTION_EXAMPLE = api.GroupDescription(
             topic="orders",
             partition=0,
             committed_offset=1000,
+            log_start_offset=0,
             end_offset=1042,
             lag=42,
             member_id="3a1c8f0e-7f43-4d6c-9b6f-0f6f3f1d2c4b",
@@ -128,12 +132,14 @@ class _GroupRoutes:
         self._groups = coordinators.groups
         self._admin = Admin(cluster, timeout_ms=_ASK_LEADERS_MS)
         self._watch = watch
+        self._known = known
         self._ends = PartitionEnds(context.records, known)
 
     async def all(self, call: Call) -> api.GroupsAnswer:
         asked: PageQuery = call.query
+        listed = await self._coordinators.all()
         groups, following = page(
-            (group for group in await self._coordinators.all() if group.group_id > asked.after),
+            (group for group in listed.groups if group.group_id > asked.after),
             asked.limit,
             lambda group: group.group_id,
         )
@@ -145,25 +151,39 @@ class _GroupRoutes:
                 for group in groups
             ],
             next=following,
+            metadata_silent_since_ms=_since_ms(listed.metadata_silence),
         )
 
     async def describe(self, call: Call) -> api.GroupDescription:
         group_id = group_of(call)
         description = await self._coordinators.describe(group_id)
         committed = await self._coordinators.committed(group_id)
-        return _description(description, await measure(description, committed, self._ends_of))
-
-    async def _ends_of(self, name: str, numbers: Sequence[int]) -> Mapping[int, int]:
-        """Also of leaders that are away, as far as they were known."""
-        topic = await self._records.topic(name)
-        wanted = {TopicPartition(topic.topic_id, number) for number in numbers}
         seen = await self._coordinators.seen()
+        starts: dict[GroupPartition, int] = {}
+
+        async def ends_of(name: str, numbers: Sequence[int]) -> Mapping[int, int]:
+            """Also of leaders that are away, as far as they were known."""
+            topic = await self._records.topic(name)
+            placements = await self._placed(topic, numbers, seen)
+            for each in placements:
+                starts[GroupPartition(name, each.partition.partition)] = each.log_start_offset
+            ends = await self._ends.of(topic, placements)
+            return {
+                each.partition.partition: end
+                for each, end in zip(placements, ends, strict=True)
+                if self._known.unheard(each) is None
+            }
+
+        progress = await measure(description, committed, ends_of)
+        return _description(description, progress, starts, None if seen is None else seen.metadata_silence)
+
+    async def _placed(self, topic: Topic, numbers: Sequence[int], seen: Seen | None) -> list[Placement]:
+        wanted = {TopicPartition(topic.topic_id, number) for number in numbers}
         placements = [each for each in ([] if seen is None else seen.state.placements) if each.partition in wanted]
         if len(placements) < len(wanted) or any(leader_of(each) is None for each in placements):
             # Perhaps made, or led, a moment ago.
             placements = [each for each in await self._metadata.list_placements() if each.partition in wanted]
-        ends = await self._ends.of(topic, placements)
-        return {each.partition.partition: end for each, end in zip(placements, ends, strict=True)}
+        return placements
 
     async def reset(self, call: Call) -> api.ResetAnswer:
         asked: api.ResetRequest = call.body
@@ -226,13 +246,25 @@ def _target(asked: api.ResetRequest) -> ResetTarget:
     return ResetTarget(kind, value)
 
 
-def _description(group: GroupDescription, progress: list[Progress]) -> api.GroupDescription:
+def _since_ms(silence: Silence | None) -> int | None:
+    return None if silence is None else silence.since_ms
+
+
+def _description(
+    group: GroupDescription,
+    progress: Sequence[Progress],
+    starts: Mapping[GroupPartition, int],
+    metadata_silence: Silence | None,
+) -> api.GroupDescription:
+    """`starts`: where logs begin, of the topics that there are."""
     return api.GroupDescription(
         group_id=group.group_id,
         state=group.state,
         type=group.kind,
         assignor=group.assignor,
-        lag=sum(each.lag or 0 for each in progress),
+        lag=total_lag(
+            waiting(each.lag, starts[each.partition], each.end_offset) for each in progress if each.partition in starts
+        ),
         members=[
             api.MemberDescription(
                 member_id=member.member_id,
@@ -248,10 +280,12 @@ def _description(group: GroupDescription, progress: list[Progress]) -> api.Group
                 topic=each.partition.topic,
                 partition=each.partition.partition,
                 committed_offset=each.committed_offset,
+                log_start_offset=starts.get(each.partition),
                 end_offset=each.end_offset,
                 lag=each.lag,
                 member_id=None if each.member is None else each.member.member_id,
             )
             for each in progress
         ],
+        metadata_silent_since_ms=_since_ms(metadata_silence),
     )

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from streamhouse.client.peer import NodeWork
 from streamhouse.cluster.state import ClusterState
+from streamhouse.core.groups.offset_reset import total_lag
 from streamhouse.core.history import History, Samples
 from streamhouse.core.rise import Rise
 from streamhouse.metadata.totals import GroupPosition, StoredTopic
@@ -18,7 +19,7 @@ from streamhouse.runtime.tasks import TaskGroup
 from streamhouse.server.doors import DoorContext
 from streamhouse.server.http.rest.growth import TopicGrowth
 from streamhouse.server.http.rest.known_ends import KnownEnds
-from streamhouse.server.http.rest.lag_history import LagHistory, Lags
+from streamhouse.server.http.rest.lag_history import LagHistory
 from streamhouse.server.http.rest.recent import Recent
 from streamhouse.server.http.rest.watch import ClusterWatch
 
@@ -130,7 +131,7 @@ class Sampler:
         values |= {name: _slowest(look.work, name) for name in ("produce_p50_ms", "produce_p99_ms")}
         values["buffered_bytes"] = sum(node.buffered_bytes for node in look.work.values())
         lags = _lags(look)
-        values["lag"] = None if lags is None else _total(lags)
+        values["lag"] = None if lags is None else total_lag(lags.values())
         self._history.add(look.at_ms, values)
         self._note_waits(look, now_ms)
         if self._lags_at_ms is None or now_ms - self._lags_at_ms >= _LAG_PERIOD_MS:
@@ -185,7 +186,3 @@ def _lags(look: Look) -> dict[tuple[str, TopicPartition], int | None] | None:
         for each in look.positions
         if each.partition in look.ends
     }
-
-
-def _total(lags: Lags) -> int | None:
-    return None if None in lags.values() else sum(lag for lag in lags.values() if lag is not None)

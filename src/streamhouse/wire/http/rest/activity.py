@@ -26,8 +26,9 @@ class HistoryAnswer(Struct, frozen=True, kw_only=True):
 
 class TopicActivity(Struct, frozen=True, kw_only=True):
     """`records` are those that are kept; `stored_bytes` those of them in segments. Rates are of the last half minute;
-    `read_per_s` is how fast the groups together commit. `last_write_ms` is when this node saw it grow, to 15 seconds,
-    or before that the time of the newest record in segments. Null is what is not known, or not yet."""
+    `read_per_s` is how fast the groups together commit, `groups` are those that have committed offsets of it.
+    `last_write_ms` is when this node saw it grow, to 15 seconds, or before that the time of the newest record in
+    segments. Null is what is not known, or not yet."""
 
     name: str
     partition_count: int
@@ -58,7 +59,8 @@ class ConsumersQuery(Struct, frozen=True, kw_only=True):
 
 class ConsumedPartition(Struct, frozen=True, kw_only=True):
     """`lag_ms` is how long ago the next record that the group has to read was written, by the record's own time: 0 if
-    there is none, null if it cannot be read now."""
+    there is none, null if it cannot be read now. `end_offset` is null where nobody can say, as the agent that may have
+    more of the log is away and was never heard."""
 
     partition: int
     committed_offset: int | None
@@ -70,12 +72,13 @@ class ConsumedPartition(Struct, frozen=True, kw_only=True):
 
 
 class TopicConsumer(Struct, frozen=True, kw_only=True):
-    """`lag_ms` is that of the partition that is furthest behind. `lag_times_ms` and `lag_history` are up to an hour of
+    """`lag` is null if it is not known of a partition that may have records, and so are `lag_ms`, which is that of the
+    partition that is furthest behind, and `trend`. `lag_times_ms` and `lag_history` are up to an hour of
     what this node saw, null where nothing was known; `trend` is of the last five minutes of it."""
 
     group_id: str
     state: str
-    lag: int
+    lag: int | None
     lag_ms: int | None
     trend: Trend | None
     lag_times_ms: list[int]

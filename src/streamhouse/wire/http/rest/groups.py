@@ -49,10 +49,12 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
 
 
 class GroupsAnswer(Struct, frozen=True, kw_only=True):
-    """By name."""
+    """By name. Which groups there are, and who looks after them, is as it was before, if `metadata_silent_since_ms`
+    says that the metadata store does not answer."""
 
     groups: list[GroupSummary]
     next: Annotated[str | None, Meta(description="Ask again with `after` set to this; null at the end")] = None
+    metadata_silent_since_ms: int | None = None
 
 
 class MemberDescription(Struct, frozen=True, kw_only=True):
@@ -64,26 +66,30 @@ class MemberDescription(Struct, frozen=True, kw_only=True):
 
 
 class PartitionProgress(Struct, frozen=True, kw_only=True):
-    """How far a group is: null where nothing was committed, or the topic is gone."""
+    """How far a group is: null where nothing was committed, the topic is gone, or nobody can say where the log ends, as
+    the agent that may have more of it is away and was never heard."""
 
     topic: str
     partition: int
     committed_offset: int | None
+    log_start_offset: int | None
     end_offset: int | None
     lag: int | None
     member_id: str | None
 
 
 class GroupDescription(Struct, frozen=True, kw_only=True):
-    """`lag` is the sum over the partitions where it is known."""
+    """`lag` is the sum over the partitions: null if it is not known of one that may have records. Where those begin and
+    end is as it was before, if `metadata_silent_since_ms` says that the metadata store does not answer."""
 
     group_id: str
     state: str
     type: str
     assignor: str
-    lag: int
+    lag: int | None
     members: list[MemberDescription]
     partitions: list[PartitionProgress]
+    metadata_silent_since_ms: int | None = None
 
 
 MEMBER_SECRET = "Streamhouse-Member-Secret"

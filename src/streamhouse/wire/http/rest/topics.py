@@ -99,7 +99,8 @@ class PartitionAnswer(Struct, frozen=True, kw_only=True):
 
     `leader` is an agent's id, null while nobody leads. `waits_for` is the agent without which nobody may lead it, as
     its disk may hold acknowledged records; `pinned_to` the one that an operator moved it to. Without an answer of the
-    leader the high watermark is the last that the metadata store knows of."""
+    leader the high watermark is the last that is known: of the metadata store alone, if `unheard` names the agent that
+    may have more and was never heard."""
 
     partition: int
     leader: str | None
