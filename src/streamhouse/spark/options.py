@@ -27,6 +27,8 @@ CONNECTION_OPTIONS = (
 
 # A query that was written for Kafka keeps these; they have nothing to say here.
 _KAFKA_PREFIX = "kafka."
+# Where the objects of a node for tests are, unless it is told.
+_OWN_MEMORY = "memory:"
 # What Spark adds to the options of a table that is made in its catalog.
 _OF_A_TABLE = "provider"
 _VIEW_HINT = (
@@ -126,7 +128,13 @@ class Connection:
         )
 
     def store(self, location: ObjectsLocation) -> BlockingStore:
-        """The node's object store, with our own keys; the process's only one, so cheap to ask for."""
+        """The node's object store, with our own keys; the process's only one, so cheap to ask for. InvalidConfig if
+        nobody but the node can see it."""
+        if location.url == _OWN_MEMORY:
+            raise InvalidConfig(
+                "this node keeps its objects in its own memory, which Spark's workers do not see",
+                hint="give it a directory or a bucket, in a test: Broker(http=True, durable=True); or set presign=true",
+            )
         return blocking_store(
             location.url,
             replace(

@@ -99,7 +99,8 @@ class Broker:
 
     @property
     def endpoint(self) -> str:
-        """What Spark calls `endpoint`: the URL of the HTTP port."""
+        """What Spark calls `endpoint`: the URL of the HTTP port. Spark's workers need objects that they can see, so
+        `durable=True` or a `data_dir`."""
         if self.node.doors.http is None:
             raise RuntimeError("the broker has no HTTP port; start it with http=True")
         return f"http://{self.node.doors.http.address}"

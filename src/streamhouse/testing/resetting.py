@@ -18,7 +18,8 @@ _OF_ANY_TIME_MS = -100 * 365 * 24 * 3_600_000
 
 
 async def empty(node: Node, metadata: MetadataStore, objects: ObjectStore) -> None:
-    """Topics, groups, configs and sinks go. Members that are still there find that they are unknown, and join a new group."""
+    """Topics, groups, configs and sinks go. Members that are still there find that they are unknown, and join a new
+    group."""
     await node.engine.leadership.renew()  # they may have been made to run out
     await node.broker.groups.outlast(0)
     await _end_members_over_http(node)

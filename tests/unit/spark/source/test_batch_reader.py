@@ -51,6 +51,16 @@ def test_presigned_urls_lead_to_the_same_records(topic: Topic) -> None:
     assert topic.read(presign="true") == topic.values()
 
 
+def test_objects_in_a_nodes_own_memory_are_refused_with_what_to_do_and_can_be_read_by_urls() -> None:
+    with Broker(http=True) as broker:
+        topic = Topic.create(broker, "unseen")
+        topic.produce(b"a")
+        topic.flush()
+        with pytest.raises(InvalidConfig, match=r"in its own memory.*Broker\(http=True, durable=True\)"):
+            topic.read()
+        assert topic.read(presign="true") == topic.values()
+
+
 def test_an_empty_topic_has_no_rows(topic: Topic) -> None:
     reader = topic.batch_reader()
     assert reader.partitions() == []
