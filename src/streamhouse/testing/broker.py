@@ -131,7 +131,8 @@ class Broker:
 
     @property
     def faults(self) -> Faults:
-        return Faults(self._loop, self._objects, self._kafka_faults, self._clock, self.node)
+        node = self.node  # or it says that the broker is not running
+        return Faults(self._loop, self._objects, self._kafka_faults, self._clock, node)
 
     def start(self) -> None:
         if self._node is not None:

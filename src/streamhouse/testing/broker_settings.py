@@ -29,9 +29,24 @@ _OF_KAFKA = MappingProxyType(
         "message.max.bytes": "max_message_bytes",
         "node.id": "node_id",
         "offsets.retention.minutes": "offsets_retention",
+        "partitions": "default_partitions",
+        "port": "kafka_port",
     }
 )
 """Which setting it is that a Kafka broker's config is about."""
+_COPIES = "the object store keeps the copies"
+_THREADS = "a node has one event loop"
+_OF_KAFKA_ALONE = MappingProxyType(
+    {
+        "default.replication.factor": _COPIES,
+        "min.insync.replicas": _COPIES,
+        "num.io.threads": _THREADS,
+        "num.network.threads": _THREADS,
+        "offsets.topic.replication.factor": _COPIES,
+        "replication.factor": _COPIES,
+    }
+)
+"""Why there is no setting for it."""
 _WHERE = "every setting, with its default, is in docs/configuration.md and in `streamhouse config`"
 _DAY_MS = 24 * 3_600_000
 
@@ -95,4 +110,6 @@ def _meant(name: str, known: Collection[str]) -> str:
     config = name.replace("_", ".").replace("-", ".").lower()
     if config in _OF_KAFKA:
         return f"Kafka's {config} is {_OF_KAFKA[config]} here;"
-    return did_you_mean(name.replace("-", "_"), known, "")
+    if config in _OF_KAFKA_ALONE:
+        return f"there is none for Kafka's {config}: {_OF_KAFKA_ALONE[config]};"
+    return did_you_mean(name.replace("-", "_").lower(), known, "")

@@ -160,6 +160,11 @@ def test_stopping_killing_and_closing_twice_does_nothing_more() -> None:
         _ = broker.bootstrap
 
 
+def test_faults_of_a_broker_that_was_not_started_say_so() -> None:
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = Broker().faults
+
+
 def test_a_closed_broker_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     with Broker(durable=True):

@@ -32,6 +32,8 @@ def test_a_keyword_of_the_broker_itself_is_found_as_well() -> None:
         ("num.partitions", "default_partitions"),
         ("log.retention.ms", "retention_ms"),
         ("auto.create.topics.enable", "auto_create_topics"),
+        ("partitions", "default_partitions"),
+        ("port", "kafka_port"),
     ],
 )
 def test_who_names_a_kafka_brokers_config_is_told_the_setting(name: str, setting: str) -> None:
@@ -40,6 +42,24 @@ def test_who_names_a_kafka_brokers_config_is_told_the_setting(name: str, setting
         InvalidConfig, match=rf"no setting '{name}' \(Kafka's {config} is {setting} here; every setting"
     ):
         Broker(**{name: 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("replication_factor", "replication.factor: the object store keeps the copies"),
+        ("default.replication.factor", "default.replication.factor: the object store keeps the copies"),
+        ("num.network.threads", "num.network.threads: a node has one event loop"),
+    ],
+)
+def test_who_names_a_kafka_config_that_has_no_setting_is_told_why(name: str, why: str) -> None:
+    with pytest.raises(InvalidConfig, match=rf"no setting '{name}' \(there is none for Kafka's {why}; every setting"):
+        Broker(**{name: 3})
+
+
+def test_a_setting_in_capitals_is_found() -> None:
+    with pytest.raises(InvalidConfig, match=r"did you mean group_initial_rebalance_delay\?"):
+        Broker(GROUP_INITIAL_REBALANCE_DELAY=0)
 
 
 def test_every_setting_that_is_told_so_is_one() -> None:
