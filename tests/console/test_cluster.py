@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from console_parts.shop import ORDERS, Shop
 from console_parts.viewer import Viewer, viewing
@@ -77,6 +77,24 @@ def test_the_ring_the_agents_and_the_leases_are_shown(viewer: Viewer, store: Sho
     viewer.page.get_by_role("searchbox", name="Search leases").fill(f"{ORDERS}/")
     expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(agent["agent_id"])
     expect(viewer.row("leases", f"{ORDERS}/0")).to_contain_text(re.compile(r"[0-9.]+ s"))
+
+
+def test_how_many_agents_live_is_taken_back_on_the_ring_while_that_is_old(viewer: Viewer) -> None:
+    def ring(told: str) -> Locator:
+        return viewer.page.get_by_role("img", name=re.compile(f"^Hash ring: {told}$"))
+
+    viewer.expects_no_answer()
+    viewer.go("#/cluster")
+    expect(ring("1 of 1 agents live, [0-9]+ partitions")).to_be_visible()
+    in_the_ring = viewer.page.locator(".ring-count")
+    expect(in_the_ring.get_by_text("1 of 1 agents live")).to_be_visible()
+    viewer.page.route("**/api/v1/ring*", lambda route: route.abort("connectionrefused"))
+    expect(ring("not known")).to_be_visible()
+    expect(in_the_ring.get_by_text("not known")).to_be_visible()
+    expect(in_the_ring.get_by_text("1 of 1 agents live")).to_be_hidden()
+    viewer.page.unroute_all(behavior="wait")
+    expect(ring("1 of 1 agents live, [0-9]+ partitions")).to_be_visible()
+    expect(in_the_ring.get_by_text("not known")).to_be_hidden()
 
 
 def test_a_partition_without_a_leader_is_told_of_on_the_ring_and_in_the_leases(viewer: Viewer) -> None:

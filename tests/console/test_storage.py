@@ -53,6 +53,17 @@ def test_the_write_ahead_log_of_the_node_is_shown(viewer: Viewer, store: Shop) -
     expect(viewer.table("WAL files").locator("tbody tr").first).to_be_visible()
 
 
+def test_that_an_agent_answers_is_taken_back_while_that_is_old(viewer: Viewer, store: Shop) -> None:
+    viewer.expects_no_answer()
+    viewer.go("#/storage")
+    state = viewer.row("write-ahead logs", store.rest.get("wal")["agent_id"]).get_by_role("gridcell").last
+    expect(state).to_have_text("answers", use_inner_text=True)
+    viewer.page.route("**/api/v1/wals", lambda route: route.abort("connectionrefused"))
+    expect(state).to_have_text("not known", use_inner_text=True)
+    viewer.page.unroute_all(behavior="wait")
+    expect(state).to_have_text("answers", use_inner_text=True)
+
+
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_the_axis_of_time_says_of_which_zone_it_is_and_its_times_stay_apart(
     browser: Browser, store: Shop, width: int

@@ -1,8 +1,9 @@
 // The hash ring: outside, what it names each agent for; inside, a tick for every partition in the colour of its leader.
 // An agent is one path whatever the number of its places and partitions, so 10,000 partitions stay cheap to draw.
 
-import { replace, svg } from "../../lib/dom.js";
+import { h, replace, svg } from "../../lib/dom.js";
 import { count, counted } from "../../lib/format.js";
+import { claim } from "../../lib/page.js";
 import { agentClass } from "./agent_colours.js";
 import { stateOf } from "./agent_state.js";
 import { partitionName } from "./watch.js";
@@ -29,13 +30,16 @@ export class RingDrawing {
     this.moved = svg("g", {});
     this.count = svg("text", { x: CENTRE, y: CENTRE - 6, class: "ring-count" });
     this.state = svg("text", { x: CENTRE, y: CENTRE + 20, class: "ring-state" });
-    this.element = svg(
+    // In the page and not in an attribute, so that what it claims is taken back with the rest.
+    this.name = h("span", { id: "ring-name", class: "visually-hidden" }, "Hash ring");
+    this.picture = svg(
       "svg",
-      { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "ring", role: "img", "aria-label": "Hash ring" },
+      { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "ring" },
       this.owned, this.ticks, this.moved, this.count, this.state,
     );
-    this.element.addEventListener("pointermove", (event) => onPoint(this.#partitionAt(event)));
-    this.element.addEventListener("pointerleave", () => onPoint(null));
+    this.element = h("div", { role: "img", "aria-labelledby": this.name.id }, this.name, this.picture);
+    this.picture.addEventListener("pointermove", (event) => onPoint(this.#partitionAt(event)));
+    this.picture.addEventListener("pointerleave", () => onPoint(null));
   }
 
   update(ring, movedNames) {
@@ -49,10 +53,10 @@ export class RingDrawing {
     const leaderless = ring.partitions.filter((each) => each.leader === null).length;
     const agents = `${live} of ${count(ring.agents.length)} agents live`;
     const partitions = `${counted(ring.partitions.length, "partition")}${leaderless > 0 ? `, ${leaderless} without a leader` : ""}`;
-    this.count.textContent = agents;
+    replace(this.count, svg("tspan", { class: "claim-now" }, agents), svg("tspan", { class: "claim-old" }, "not known"));
     this.state.textContent = partitions;
     this.state.classList.toggle("is-bad", leaderless > 0);
-    this.element.setAttribute("aria-label", `Hash ring: ${agents}, ${partitions}`);
+    replace(this.name, "Hash ring: ", claim(`${agents}, ${partitions}`));
   }
 
   #pointAtMoves(names) {
@@ -65,7 +69,7 @@ export class RingDrawing {
   }
 
   #partitionAt(event) {
-    const box = this.element.getBoundingClientRect();
+    const box = this.picture.getBoundingClientRect();
     const x = event.clientX - box.left - box.width / 2;
     const y = event.clientY - box.top - box.height / 2;
     const pointed = (Math.atan2(x, -y) / (2 * Math.PI) + 1) % 1;

@@ -3,7 +3,7 @@
 
 import { h, replace } from "../../lib/dom.js";
 import { bytes, count, counted, time } from "../../lib/format.js";
-import { figure, middle } from "../../lib/page.js";
+import { claim, figure, middle } from "../../lib/page.js";
 import { keepQuery } from "../../lib/route.js";
 import { table } from "../../lib/table.js";
 
@@ -83,7 +83,7 @@ const WAL_COLUMNS = [
 
 function walState(row) {
   if (!isKnown(row)) return h("span", { class: "bad", title: row.why }, `no answer since ${time(row.since_ms)}`);
-  return row.local?.problem ? h("span", { class: "bad", title: row.local.problem }, row.local.problem) : h("span", { class: "good" }, "answers");
+  return row.local?.problem ? h("span", { class: "bad", title: row.local.problem }, row.local.problem) : claim(h("span", { class: "good" }, "answers"));
 }
 
 const FILE_COLUMNS = [
