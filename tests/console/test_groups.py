@@ -14,6 +14,7 @@ from console_parts.shop import AUDIT, BILLING, ORDER_COUNT, ORDERS, PARTITIONS, 
 from console_parts.small import LONGEST_NAME, assert_dialog_fits, phone
 from console_parts.viewer import Viewer
 from node.wait import HUNG_SECONDS
+from streamhouse.wire.http.rest.groups import MAX_IDLE_MS
 
 
 def committed(store: Shop, group: str) -> list[int]:
@@ -84,6 +85,22 @@ def test_the_lag_grows_on_screen_while_nobody_reads(viewer: Viewer, store: Shop)
     store.produce(f"read-by-{group}", [order(number) for number in range(40)])
     expect(viewer.figure("Lag")).to_contain_text("40")
     expect(viewer.page.get_by_role("img", name=re.compile("Lag over time"))).to_be_visible()
+
+
+def test_a_group_that_has_committed_nothing_of_what_waits_is_not_said_to_have_read_all(
+    viewer: Viewer, store: Shop
+) -> None:
+    topic = store.create_topic("unread", 2)
+    store.produce(topic, [{"value": number, "partition": 0} for number in range(3)])
+    asked = {"topics": [topic], "reset": "earliest", "max_idle_ms": MAX_IDLE_MS}
+    joined = store.rest.post("groups/fresh/members", asked, status=201)
+    viewer.go("#/groups/fresh")
+    expect(viewer.figure("Lag")).to_have_text(re.compile("\u2013not known at 1 partition: nothing committed$"))
+    expect(viewer.table("partitions").locator("tbody tr")).to_have_count(2)
+    viewer.go("#/groups")
+    expect(viewer.row("consumer groups", "fresh").get_by_role("gridcell").nth(4)).to_have_text("1")
+    expect(viewer.row("consumer groups", "fresh").get_by_role("gridcell").nth(5)).to_have_text("\u2013")
+    store.rest.delete(f"groups/fresh/members/{joined['member_id']}")
 
 
 def test_a_reset_changes_nothing_before_the_preview_was_confirmed(viewer: Viewer, store: Shop, idle_group: str) -> None:

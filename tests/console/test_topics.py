@@ -62,7 +62,12 @@ def test_the_list_says_what_goes_on_in_each_topic(viewer: Viewer, store: Shop) -
 
 @pytest.mark.parametrize(
     ("title", "column"),
-    [("Records", "records"), ("Size", "stored_bytes"), ("Last write", "last_write_ms"), ("Groups", "groups")],
+    [
+        ("Records", "records"),
+        ("Size", "stored_bytes"),
+        ("Last write", "last_write_ms"),
+        ("Groups with commits", "groups"),
+    ],
 )
 def test_what_goes_on_sorts_the_topics_also_by_keyboard(viewer: Viewer, store: Shop, title: str, column: str) -> None:
     viewer.go("#/topics")

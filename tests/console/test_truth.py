@@ -223,8 +223,22 @@ def test_groups_are_there_while_an_agent_is_away_that_coordinates_some_of_them(
         all_is_well(viewer)
 
 
+def group_of(rest: RestCaller, agent_id: str) -> str:
+    """A group at the end of the orders that this agent coordinates."""
+    names = [f"at-end-{number:02}" for number in range(24)]
+    for name in names:
+        rest.post(f"groups/{name}/reset", {"to": "latest", "topics": [ORDERS]})
+
+    def coordinated() -> list[str]:
+        groups = {each["group_id"]: each["coordinator"] for each in rest.get("groups")["groups"]}
+        return [name for name in names if groups[name] == agent_id]
+
+    return eventually(coordinated, f"a group of {agent_id}", pause=0.2)[0]
+
+
 def test_a_node_that_was_started_again_says_without_whom_its_totals_are(browser: Browser, patient: Cluster) -> None:
     viewed, victim = patient.agents["a1"], patient.agents["a2"]
+    group = group_of(RestCaller(viewed.http), "a3")
     before = RestCaller(viewed.http).get("overview")["cluster"]
     assert before["without"] == []
     victim.kill9()
@@ -242,6 +256,23 @@ def test_a_node_that_was_started_again_says_without_whom_its_totals_are(browser:
             led = [each["partition"] for each in partitions if each["leader"] == "a2"]
             assert led
             assert [each["partition"] for each in partitions if each["unheard"] == "a2"] == led
+
+            viewer.go("#/topics")
+            expect(viewer.page.get_by_text("Records are without those of a2")).to_be_visible()
+            viewer.go(f"#/topics/{ORDERS}")
+            expect(viewer.page.locator("dl.facts")).to_contain_text(re.compile(r"Records\s*[0-9]+ · without a2"))
+            ends = viewer.table("Partitions").locator("tbody tr[data-index] td:nth-child(5)")
+            for number in range(PARTITIONS):
+                expect(ends.nth(number)).to_have_text("\u2013" if number in led else re.compile("^[0-9]+$"))
+            viewer.go(f"#/topics/{ORDERS}?tab=Consumers")
+            read = viewer.row("Consumers", group).get_by_role("gridcell")
+            expect(read.nth(1)).to_contain_text("Empty")
+            expect(read.nth(2)).to_have_text("\u2013")
+            expect(read.nth(3)).to_have_text("\u2013")
+            viewer.go(f"#/groups/{group}")
+            expect(viewer.figure("Lag")).to_contain_text(f"\u2013not known at {len(led)} partitions: ")
+            assert rest.get(f"groups/{group}")["lag"] is None
+            viewer.go("#/")
 
             victim.start()
             for figure in ("Records in", "Topics", "Lag of all groups"):
@@ -278,19 +309,33 @@ def test_a_database_that_is_away_makes_what_is_shown_old_and_nothing_well(browse
             all_is_well(viewer)
 
 
-@pytest.mark.parametrize("address", ["#/topics", f"#/topics/{ORDERS}?tab=Consumers"])
-def test_a_database_that_is_away_makes_what_is_shown_of_topics_old(
-    browser: Browser, patient: Cluster, address: str
+@pytest.mark.parametrize(
+    ("address", "table"),
+    [
+        ("#/topics", "Topics"),
+        (f"#/topics/{ORDERS}?tab=Consumers", "Consumers"),
+        ("#/groups", "consumer groups"),
+        ("#/groups/readers", "partitions"),
+    ],
+)
+def test_a_database_that_is_away_makes_what_is_shown_of_topics_and_groups_old(
+    browser: Browser, patient: Cluster, address: str, table: str
 ) -> None:
     asked = patient.agents["a1"]
+    RestCaller(asked.http).post("groups/readers/reset", {"to": "latest", "topics": [ORDERS]})
     with watching(browser, patient) as viewer:
         viewer.expects_refusal(503)
         viewer.go(address)
-        expect(viewer.page.get_by_role("grid").first).to_be_visible()
+        expect(viewer.table(table).locator("tbody tr[data-index]").first).to_be_visible()
         old = viewer.page.locator("#old")
         expect(old).to_be_hidden()
+        well = viewer.page.get_by_text(re.compile("^(Empty|nothing is waiting)$"))
+        if table != "Topics":
+            expect(well.first).to_be_visible()
         asked.cut(Way.DATABASE, Cut.ENDED)
         expect(old).to_contain_text("What is shown is from")
+        expect(well.filter(visible=True)).to_have_count(0)
+        expect(viewer.page.get_by_text("agent a1 coordinates")).to_have_count(0)
         asked.mend()
         expect(old).to_be_hidden()
 

@@ -5,7 +5,7 @@ import { lineChart } from "../lib/chart.js";
 import { confirm, notify } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
 import { brief, count, counted } from "../lib/format.js";
-import { every } from "../lib/live.js";
+import { agingWithStore, every } from "../lib/live.js";
 import { button, claim, figure, middle, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
@@ -21,8 +21,10 @@ const LINKED_TOPICS = 5;
 export async function render(root, { group: id }, signal) {
   const parts = makeParts(id);
   const history = historyOf(id);
+  const old = agingWithStore(signal);
   const refresh = async () => {
     const group = await get(at`groups/${id}`, {}, signal);
+    old(group.metadata_silent_since_ms);
     history.add(group, DRAWN_PARTITIONS);
     parts.reset ??= resetForm(id, topicsOf(group), refresh);
     showGroup(parts, group, history);
@@ -53,10 +55,9 @@ function makeParts(id) {
 }
 
 function showGroup({ state, figures, total, worst, timed, partitions, members, reset }, group, history) {
-  const last = group.partitions.reduce((most, each) => ((each.lag ?? -1) > (most?.lag ?? -1) ? each : most), null);
   const topics = topicsOf(group);
   replace(state, groupState(group.state));
-  figures.lag.set(count(group.lag), last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : claim("nothing is waiting"));
+  figures.lag.set(count(group.lag), whatWaits(group.partitions));
   figures.members.set(count(group.members.length), group.assignor && `assigned by ${group.assignor}`);
   figures.partitions.set(count(group.partitions.length), `of ${counted(topics.length, "topic")}`);
   figures.protocol.set(group.type, group.type === "consumer" ? "KIP-848" : "");
@@ -67,6 +68,19 @@ function showGroup({ state, figures, total, worst, timed, partitions, members, r
   members.update(group.members);
   reset.update(group);
 }
+
+function whatWaits(partitions) {
+  const unknown = partitions.filter(isUnknown);
+  if (unknown.length) {
+    const why = unknown.some((each) => each.end_offset === null) ? "who may have more of them was never heard" : "nothing committed";
+    return `not known at ${counted(unknown.length, "partition")}: ${why}`;
+  }
+  const last = partitions.reduce((most, each) => ((each.lag ?? -1) > (most?.lag ?? -1) ? each : most), null);
+  return last?.lag ? `most at ${partitionKey(last)}: ${count(last.lag)}` : claim("nothing is waiting");
+}
+
+/** Whether there may be records of which nobody can say that they were read. A topic that is gone has no log. */
+const isUnknown = ({ lag, log_start_offset: start, end_offset: end }) => lag === null && start !== null && start !== end;
 
 /** How far behind in time, which takes a look at records, is said where that is asked for: topic by topic. */
 function timedLag(id) {

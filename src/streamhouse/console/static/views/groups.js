@@ -3,7 +3,7 @@
 import { all } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { count, counted } from "../lib/format.js";
-import { every } from "../lib/live.js";
+import { agingWithStore, every } from "../lib/live.js";
 import { button, middle, names, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
@@ -26,8 +26,9 @@ export async function render(root, _, signal) {
   }
 
   replace(root, pageHead({ title: "Consumer groups" }), unknown.element, list.element);
+  const old = agingWithStore(signal);
   await every(LIST_MS, signal, async () => {
-    groups = await all("groups", "groups", {}, signal);
+    groups = await all("groups", "groups", {}, signal, (page) => old(page.metadata_silent_since_ms));
     show();
   });
 }

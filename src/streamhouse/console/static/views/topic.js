@@ -5,7 +5,7 @@ import { confirm, notify } from "../lib/dialog.js";
 import { h, replace } from "../lib/dom.js";
 import { count, time } from "../lib/format.js";
 import { every } from "../lib/live.js";
-import { button, claim, facts, pageHead, tabs } from "../lib/page.js";
+import { button, claim, facts, names, pageHead, tabs } from "../lib/page.js";
 import { go, stepQuery, to } from "../lib/route.js";
 import { produceRecord } from "./messages/produce.js";
 import { configuration } from "./topic/configuration.js";
@@ -49,10 +49,16 @@ export async function render(root, { topic: name, query }, signal) {
   await every(PERIOD_MS, signal, async () => {
     const rows = await partitions.refresh();
     partitionCount.textContent = count(rows.length);
-    kept.textContent = count(rows.reduce((sum, row) => sum + row.high_watermark - row.log_start_offset, 0));
+    showKept(kept, rows);
     const missing = rows.filter((row) => row.leader === null).length;
     replace(leaderless, missing ? h("span", { class: "bad" }, count(missing)) : claim(h("span", { class: "good" }, "0")));
   });
+}
+
+function showKept(element, rows) {
+  const records = count(rows.reduce((sum, row) => sum + row.high_watermark - row.log_start_offset, 0));
+  const unheard = [...new Set(rows.map((row) => row.unheard))].filter((agent) => agent !== null);
+  replace(element, records, unheard.length > 0 && [" · without ", names(unheard)]);
 }
 
 function actions(topic) {

@@ -4,7 +4,7 @@ import { all, get } from "../lib/api.js";
 import { h, replace } from "../lib/dom.js";
 import { ago, bytes, count, duration, rate } from "../lib/format.js";
 import { agingWithStore, later } from "../lib/live.js";
-import { below, button, middle, pageHead } from "../lib/page.js";
+import { below, button, middle, names, pageHead } from "../lib/page.js";
 import { go, to } from "../lib/route.js";
 import { table } from "../lib/table.js";
 import { createTopic } from "./topics/create.js";
@@ -47,7 +47,7 @@ const COLUMNS = [
   activityColumn("written_per_s", "Written", rate, { narrow: false, width: "7.5rem" }),
   activityColumn("read_per_s", "Read", rate, { narrow: false, width: "7.5rem" }),
   activityColumn("last_write_ms", "Last write", (at) => ago(at), { narrow: false, width: "9.6rem" }),
-  activityColumn("groups", "Groups", count, { narrow: false, width: "6rem" }),
+  activityColumn("groups", "Groups with commits", count, { narrow: false, width: "7.4rem" }),
   {
     name: "retention",
     title: "Kept for",
@@ -82,16 +82,22 @@ export async function render(root, params, signal) {
     const rows = listed.map((topic) => ({ ...topic, activity: activity.get(topic.name) ?? NO_ACTIVITY }));
     return topics.update(rows);
   };
+  const unheard = h("p", { class: "muted", hidden: true });
   const old = agingWithStore(signal);
+  const showState = ({ metadata_silent_since_ms: since, without }) => {
+    old(since);
+    unheard.hidden = without.length === 0;
+    replace(unheard, "Records are without those of ", names(without), ", which this node has not heard since it started.");
+  };
   const askActivity = async () => {
-    const rows = await all("topic-activity", "topics", {}, signal, (page) => old(page.metadata_silent_since_ms));
+    const rows = await all("topic-activity", "topics", {}, signal, showState);
     activity = new Map(rows.map((row) => [row.name, row]));
     draw();
   };
   // The first screen comes with a short page, however many there are; the rest follow.
   const first = await get("topics", { limit: FIRST_PAGE }, signal);
   listed = first.topics;
-  replace(root, pageHead({ title: "Topics", actions: [create] }), draw().element);
+  replace(root, pageHead({ title: "Topics", actions: [create] }), unheard, draw().element);
   if (first.next !== null) {
     listed = [...listed, ...(await all("topics", "topics", { after: first.next }, signal))];
     draw();

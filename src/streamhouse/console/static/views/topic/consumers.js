@@ -6,7 +6,7 @@ import { problemBox } from "../../lib/dialog.js";
 import { h, replace } from "../../lib/dom.js";
 import { count, counted, duration } from "../../lib/format.js";
 import { agingWithStore, later } from "../../lib/live.js";
-import { below, button, middle } from "../../lib/page.js";
+import { below, button, claim, middle } from "../../lib/page.js";
 import { keepQuery, to } from "../../lib/route.js";
 import { table } from "../../lib/table.js";
 
@@ -77,7 +77,7 @@ const GROUP_COLUMNS = [
     value: (group) => [h("a", { href: to("groups", group.group_id) }, middle(group.group_id)), below(trendInWords(group))],
     sort: (group) => group.group_id,
   },
-  { name: "state", title: "State", value: (group) => group.state, sort: true, narrow: false, width: "9rem" },
+  { name: "state", title: "State", value: (group) => claim(group.state), sort: true, narrow: false, width: "9rem" },
   { name: "lag", title: "Lag", value: (group) => count(group.lag), sort: (group) => group.lag, width: "clamp(5rem, 9vw, 6.5rem)", ...right },
   {
     name: "time",
@@ -100,13 +100,13 @@ const GROUP_COLUMNS = [
 ];
 
 function trendInWords({ trend }) {
-  return trend === null ? "trend not known yet" : h("span", { class: TONES[trend] }, `lag ${trend}`);
+  return trend === null ? "trend not known yet" : claim(h("span", { class: TONES[trend] }, `lag ${trend}`));
 }
 
 function trendOf({ trend, lag_times_ms: times, lag_history: lags }) {
   if (trend === null) return h("span", { class: "muted" }, "not known yet");
   const points = times.map((time, index) => [time, lags[index]]);
-  return [h("span", { class: TONES[trend] }, trend), sparkline(points, `Lag of the last hour, ${trend}`)];
+  return [claim(h("span", { class: TONES[trend] }, trend)), sparkline(points, `Lag of the last hour, ${trend}`)];
 }
 
 const partitionColumns = (topic) => [

@@ -45,8 +45,8 @@ function columns(topic) {
     {
       name: "end",
       title: "High watermark",
-      value: (row) => count(row.high_watermark),
-      sort: (row) => row.high_watermark,
+      value: (row) => h("span", { title: row.unheard && `without ${row.unheard}, which this node has not heard` }, count(heardEnd(row))),
+      sort: heardEnd,
       width: "clamp(5.9rem, 12vw, 9.4rem)",
       ...right,
     },
@@ -87,6 +87,9 @@ function columns(topic) {
     },
   ];
 }
+
+/** Null of a log of which an agent may have more that this node has never heard. */
+const heardEnd = (row) => (row.unheard === null ? row.high_watermark : null);
 
 function leader(row) {
   if (row.leader !== null) return [middle(row.leader), row.pinned_to && h("span", { class: "muted" }, " pinned")];
