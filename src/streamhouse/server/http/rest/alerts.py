@@ -17,7 +17,7 @@ from streamhouse.wire.http.rest.console import MAX_LINKS, Alert, AlertPartition
 
 _NAMED = 3
 SLOW_PRODUCE_MS = 2_500
-"""As in deploy/prometheus/alerts.yml. Waits are counted between bounds, of which it is one: what is above it was longer."""
+"""As in deploy/prometheus/alerts.yml. Waits are counted between bounds, and this is one: what is above was longer."""
 _FULL_SHARE = 0.75
 _LOOK_AT_WAITS = "Look at the WAL's syncs, the object store's requests and the event loop: /metrics has them."
 _STUCK_UPLOAD_MS = 20_000
