@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlencode
@@ -130,6 +131,7 @@ def without_time(number: int) -> dict[str, object]:
     return {name: value for name, value in order(number).items() if name not in ("timestamp_ms", "partition")}
 
 
+@pytest.mark.timeout(1_800)
 def test_the_pictures_of_the_docs_can_be_taken(
     browser: Browser, shop: Shop, pipeline: Registration, tmp_path: Path
 ) -> None:
@@ -220,12 +222,24 @@ def partition_in_segments(shop: Shop) -> int:
 
 
 def wait_for_chart(viewer: Viewer, asked: str) -> None:
-    """Until there is a line to see, which takes a few answers of the node."""
+    """Until there is a line to see, which takes a few answers of the node, and that begins before somebody looked."""
     answers: list[str] = []
     viewer.page.on("response", lambda response: answers.append(response.url))
 
     def has_line() -> bool:
         viewer.page.wait_for_timeout(500)
-        return sum(url.endswith(asked) for url in answers) >= POINTS_OF_A_CHART
+        return sum(url.endswith(asked) for url in answers) >= POINTS_OF_A_CHART and begin_before_the_page(viewer)
 
-    eventually(has_line, "the line of a chart")
+    eventually(has_line, "the line of a chart, from before the page was opened")
+
+
+def begin_before_the_page(viewer: Viewer) -> bool:
+    """Whether the charts do, by the first time on their axes."""
+    begins = viewer.page.locator(".chart text.axis:not([text-anchor])").all_text_contents()
+    opened = time_of_day(viewer.script("new Date(performance.timeOrigin).toTimeString().slice(0, 8)"))
+    ages = [(opened - time_of_day(begin)) % timedelta(days=1) for begin in begins]
+    return bool(ages) and all(timedelta() < age <= timedelta(hours=1) for age in ages)
+
+
+def time_of_day(text: str) -> datetime:
+    return datetime.strptime(text, "%H:%M:%S")
