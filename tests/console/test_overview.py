@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
+from console_parts.browser import HUNG_MS
 from console_parts.local_time import local_time
 from console_parts.shop import BILLING, FAILED_PIPELINE, ORDERS, PARTITIONS, PIPELINE, Shop, order
 from console_parts.viewer import Viewer
@@ -18,7 +19,9 @@ def test_the_figures_tell_what_is_there(viewer: Viewer, store: Shop) -> None:
     expect(viewer.figure("Stored")).to_contain_text(re.compile(r"[1-9][0-9]* segments"))
     expect(viewer.figure("Lag of all groups")).to_contain_text(re.compile(r"[1-9][0-9]* groups"))
     expect(viewer.page.get_by_text(store.rest.get("cluster/health")["cluster_id"])).to_be_visible()
-    expect(viewer.page.get_by_role("region", name="Alerts")).to_have_text("● No alerts", use_inner_text=True)
+    expect(viewer.page.get_by_role("region", name="Alerts")).to_have_text(
+        "● No alerts", use_inner_text=True, timeout=2 * HUNG_MS
+    )
 
 
 def test_what_flows_is_seen_without_asking_again(viewer: Viewer, store: Shop) -> None:

@@ -14,9 +14,10 @@ from time import monotonic
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from console_parts.browser import HUNG_MS
 from console_parts.shop import ORDERS
 from console_parts.viewer import Viewer, viewing
-from node.cluster import TIMINGS, Cluster, Cut
+from node.cluster import TIMINGS, Cluster, Cut, Lease
 from node.network import Network, Way, network
 from node.process import Node
 from node.wait import eventually
@@ -98,7 +99,8 @@ def watching(browser: Browser, cluster: Cluster) -> Iterator[Viewer]:
 
 
 def all_is_well(viewer: Viewer) -> None:
-    expect(alerts(viewer)).to_have_text("● No alerts", use_inner_text=True)
+    # A produce that took long on a busy machine is told of for a minute.
+    expect(alerts(viewer)).to_have_text("● No alerts", use_inner_text=True, timeout=2 * HUNG_MS)
     expect(viewer.figure("Agents")).to_contain_text(re.compile(r"3 of 3\s*cluster ok"))
     expect(viewer.page.locator("#old")).to_be_hidden()
 
@@ -128,7 +130,7 @@ def test_an_agent_that_does_not_answer_is_told_of_while_its_heartbeat_is_fresh(
     browser: Browser, patient: Cluster, how: str
 ) -> None:
     victim = patient.agents["a2"]
-    assert patient.led_by(victim, ORDERS), "the ring gave it nothing to lead"
+    leases_of(patient, victim.name)
     with watching(browser, patient) as viewer:
         eventually(lambda: stored(viewer) == RECORDS, "every record to be counted")
         if how == "killed":
@@ -191,7 +193,8 @@ def test_groups_are_there_while_an_agent_is_away_that_coordinates_some_of_them(
         """Names by coordinator, as soon as a1 and a2 have some."""
         found: dict[str, list[str]] = {}
         for group in rest.get("groups")["groups"]:
-            assert group["state"] == "Empty", group
+            if group["state"] != "Empty":  # its coordinator was too busy to answer
+                return {}
             found.setdefault(group["coordinator"], []).append(group["group_id"])
         return found if {"a1", "a2"} <= found.keys() else {}
 
@@ -372,7 +375,11 @@ def test_an_agent_that_is_cut_off_from_the_database_answers_and_is_said_to_be_cu
 
 def led_by(cluster: Cluster, name: str) -> str:
     """A partition of the orders that this agent leads."""
-    return f"{ORDERS}/{cluster.led_by(cluster.agents[name], ORDERS)[0].partition}"
+    return f"{ORDERS}/{leases_of(cluster, name)[0].partition}"
+
+
+def leases_of(cluster: Cluster, name: str) -> list[Lease]:
+    return eventually(lambda: cluster.led_by(cluster.agents[name], ORDERS), f"{name} to lead some of the orders")
 
 
 def chosen(viewer: Viewer) -> Locator:
@@ -429,7 +436,7 @@ def test_a_partition_is_moved_and_an_agent_drained_once_somebody_has_said_so(bro
         expect(chosen(viewer)).to_contain_text("Agent a2")
         viewer.button("Drain", within=chosen(viewer)).click()
         expect(viewer.dialog).to_contain_text("a2 hands over the")
-        assert brisk.led_by(brisk.agents["a2"], ORDERS)
+        leases_of(brisk, "a2")
         viewer.button("Drain", within=viewer.dialog).click()
         expect(viewer.row("agents", "a2")).to_contain_text("draining")
         expect(chosen(viewer)).to_contain_text("Leads0 partitions")
@@ -453,7 +460,7 @@ def test_producers_that_waited_for_seconds_are_told_of(browser: Browser, patient
             producing.result()
         expect(alert(viewer, "produce_slow")).to_contain_text("Producers have waited long in the last minute at a1")
         waited_ms = rest.get("overview")["node"]["produce_p99_ms"]
-        assert waited_ms > 2_000
+        assert waited_ms > 2_500
         nothing_is_said_to_be_well(viewer)
 
 
@@ -472,7 +479,7 @@ def test_an_agent_that_only_the_database_and_the_store_hear_of_does_not_answer(
         victim.cut(Way.PEERS, Cut.SILENT)
         expect(alert(viewer, "agents_not_answering")).to_contain_text("1 of 3 agents does not answer this node: a2.")
         cluster.wait_heartbeats(2)
-        assert cluster.led_by(victim, ORDERS), "it leads all along"
+        leases_of(cluster, victim.name)
         nothing_is_said_to_be_well(viewer)
         victim.mend()
         all_is_well(viewer)
@@ -481,7 +488,7 @@ def test_an_agent_that_only_the_database_and_the_store_hear_of_does_not_answer(
         RestCaller(cluster.agents["a1"].http).call(
             "POST",
             f"topics/{ORDERS}/records",
-            {"records": [{"value": 1, "partition": lease.partition} for lease in cluster.led_by(victim, ORDERS)]},
+            {"records": [{"value": 1, "partition": lease.partition} for lease in leases_of(cluster, victim.name)]},
         )
         expect(alert(viewer, "agents_without_object_store")).to_contain_text("not reach the object store: a2")
         assert cluster.store_access()["a2"] == "stalled"
