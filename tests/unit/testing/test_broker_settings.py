@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from node.wait import eventually
+from streamhouse.core.groups.classic_rebalance import ClassicState
+from streamhouse.core.groups.classic_snapshot import GroupDescription
 from streamhouse.model.errors import InvalidConfig
 from streamhouse.model.settings import setting_kinds
+from streamhouse.runtime.clock import SystemClock
 from streamhouse.testing import Broker
 from streamhouse.testing.broker_settings import _OF_KAFKA
 
@@ -110,6 +118,48 @@ def test_a_broker_waits_for_nobody_before_the_first_generation_of_a_group_and_af
     with Broker() as broker:
         assert broker.node.settings.group_initial_rebalance_delay == 0
         assert broker.node.settings.auto_create_delay == 0
+
+
+def test_a_groups_first_consumer_has_its_partitions_while_time_stands_still() -> None:
+    with Broker(default_partitions=1) as broker, joining_while_time_stands_still(broker) as consumer:
+        eventually(lambda: assigned(consumer), "it has its partition")
+
+
+def test_a_delay_that_was_asked_for_lets_time_pass_first() -> None:
+    with (
+        Broker(default_partitions=1, group_initial_rebalance_delay="3s") as broker,
+        joining_while_time_stands_still(broker) as consumer,
+    ):
+
+        def has_joined() -> bool:
+            consumer.poll(0.1)
+            group = broker.node.broker.groups.describe("readers")
+            return isinstance(group, GroupDescription) and group.state is ClassicState.PREPARING
+
+        eventually(has_joined, "it has joined")
+        assert not assigned(consumer)
+        broker.faults.pass_time(3_000)
+        eventually(lambda: assigned(consumer), "it has its partition")
+
+
+@contextmanager
+def joining_while_time_stands_still(broker: Broker) -> Iterator[Consumer]:
+    """Nothing in the broker that waits for so long comes to its end, until it is told that time has passed."""
+    broker.create_topic("orders")
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "readers"})
+    clock = SystemClock()
+    now_ms, monotonic_ms = clock.now_ms(), clock.monotonic_ms()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SystemClock, "now_ms", lambda self: now_ms)
+        patch.setattr(SystemClock, "monotonic_ms", lambda self: monotonic_ms)
+        consumer.subscribe(["orders"])
+        yield consumer
+    consumer.close()
+
+
+def assigned(consumer: Consumer) -> list[TopicPartition]:
+    consumer.poll(0.1)
+    return consumer.assignment()
 
 
 def test_members_of_the_newer_protocol_beat_often_and_so_hear_of_a_rebalance_soon() -> None:
