@@ -24,7 +24,8 @@ _PATIENCE_S = 15.0
 _PATIENCE_WITHOUT_S = 5.0
 """While no agent is known to coordinate the group: it may be handed over at this moment."""
 _GLANCE_S = 1.0
-"""At an agent that does not answer what it does, or while the metadata store is silent: perhaps it answers this."""
+"""At an agent that does not answer what it does, or when the metadata store was silent for so long that it is away, and
+not only busy: perhaps it answers this."""
 
 
 class CoordinatedGroup(NamedTuple):
@@ -46,6 +47,7 @@ class ListedGroups(NamedTuple):
 class GroupCoordinators:
     def __init__(self, context: DoorContext, cluster: Cluster, watch: ClusterWatch) -> None:
         self.groups = GroupsAdmin(cluster)
+        self._clock = context.broker.clock
         self._watch = watch
         self._stored = watch.also(context.metadata.list_groups, "groups")
 
@@ -88,7 +90,7 @@ class GroupCoordinators:
         patience_s = _PATIENCE_WITHOUT_S
         silence = None
         if seen is not None and agent_id is not None:
-            patience_s, silence = _patience_s(agent_id, seen), seen.unanswered(agent_id)
+            patience_s, silence = self._patience_s(agent_id, seen), seen.unanswered(agent_id)
         try:
             async with asyncio.timeout(patience_s):
                 yield
@@ -110,20 +112,20 @@ class GroupCoordinators:
             return ()
         (address,) = parse_bootstrap(addresses[agent_id])
         try:
-            async with asyncio.timeout(_patience_s(agent_id, seen)):
+            async with asyncio.timeout(self._patience_s(agent_id, seen)):
                 return await self.groups.groups_at(address)
         except (StreamHouseError, TimeoutError):
             return ()
+
+    def _patience_s(self, agent_id: str, seen: Seen) -> float:
+        silence = seen.metadata_silence
+        is_away = silence is not None and self._clock.now_ms() - silence.since_ms >= 1000 * _PATIENCE_S
+        return _GLANCE_S if is_away or seen.unanswered(agent_id) is not None else _PATIENCE_S
 
 
 def _coordinators(state: ClusterState) -> dict[int, str]:
     """By shard, as their leases say."""
     return {each.shard: each.agent_id for each in state.shards if each.lease_left_ms > 0}
-
-
-def _patience_s(agent_id: str, seen: Seen) -> float:
-    is_well = seen.metadata_silence is None and seen.unanswered(agent_id) is None
-    return _PATIENCE_S if is_well else _GLANCE_S
 
 
 def _away(group_id: str, agent_id: str | None, why: str) -> Unavailable:
