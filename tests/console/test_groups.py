@@ -232,3 +232,26 @@ def test_the_longest_name_fits_a_small_window_with_its_dialogs(browser: Browser,
         viewer.button("Cancel", within=viewer.dialog).click()
         viewer.assert_fits()
     store.rest.delete(f"groups/{group}")
+
+
+_ASK_AGAIN = """async () => {
+    const { Descriptions } = await import('/console/static/views/groups/descriptions.js');
+    const heard = () => new Promise((resolve) => { descriptions.onNews = resolve; });
+    const descriptions = new Descriptions(new AbortController().signal, () => {});
+    const first = heard();
+    descriptions.ask(['known']);
+    const whileFirst = descriptions.isAsking;
+    await first;
+    descriptions.ask(['known']);
+    const whileAgain = descriptions.isAsking;
+    descriptions.ask(['new']);
+    return [whileFirst, whileAgain, descriptions.isAsking];
+}"""
+
+
+def test_groups_of_which_nothing_is_known_can_be_asked_for_while_known_ones_are_asked_for_again(viewer: Viewer) -> None:
+    """On a busy node that never ends."""
+    answer = {"group_id": "known", "members": [], "partitions": [], "lag": 0}
+    viewer.page.route("**/api/v1/groups/*", lambda route: route.fulfill(json=answer))
+    viewer.go("#/")
+    assert viewer.script(_ASK_AGAIN) == [True, False, True]

@@ -10,11 +10,13 @@ const KNOWN_FOR_MS = 10_000;
 export class Descriptions {
   /** onNews(): once a frame, if there are any. */
   constructor(signal, onNews) {
-    Object.assign(this, { signal, onNews, answers: new Map(), wanted: new Set(), running: 0, frame: 0 });
+    Object.assign(this, { signal, onNews, answers: new Map(), wanted: new Set(), underWay: new Set(), running: 0, frame: 0 });
   }
 
+  /** For groups of which nothing is known yet; that of others is asked for again and again. */
   get isAsking() {
-    return this.running > 0;
+    const isFirst = (groupId) => this.of(groupId) === undefined;
+    return [...this.wanted, ...this.underWay].some(isFirst);
   }
 
   /** As far as it is known; null if it was asked for in vain, undefined if it was not. */
@@ -39,10 +41,12 @@ export class Descriptions {
     while (this.wanted.size && !this.signal.aborted) {
       const [groupId] = this.wanted;
       this.wanted.delete(groupId);
+      this.underWay.add(groupId);
       this.answers.set(groupId, { description: this.of(groupId), at: Infinity }); // until it answers
       // One that was deleted in between, or whose coordinator is away, is not known; the others are.
       const description = await get(at`groups/${groupId}`, {}, this.signal).catch(() => null);
       this.answers.set(groupId, { description, at: performance.now() });
+      this.underWay.delete(groupId);
       this.frame ||= requestAnimationFrame(() => this.tell());
     }
     this.running -= 1;
